@@ -1,0 +1,120 @@
+"""The step that a bias takes: minus rate times the sum of the folded error over positions.
+
+Source: DESIGN section 2: db[c] = -lr * S_u * sum(u) / (s_w[c]^2 * s_x), in units of the int32 bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinytrain.ir import Array, Graph, Op, Phase
+from tinytrain.numeric import random
+from tinytrain.numeric.error_scale import step_multiplier
+from tinytrain.ops.base import Error, GradBuilder, KernelCall, OpDef, Step, TrainedBias
+
+BIAS_MAX = (1 << 30) - 1
+F32 = np.float32
+
+
+def emit_bias_update(
+    builder: GradBuilder, u: Error, trained: TrainedBias, factors: tuple[float, ...]
+) -> None:
+    """The update of a bias from the folded error `u`; `factors` are float32, one a channel."""
+    state = trained.accumulator or trained.bias
+    builder.emit(
+        "bias_update",
+        (u.tensor, u.scale, state),
+        (state,),
+        factors=factors,
+        gain=u.gain,
+        stream=builder.stream(),
+    )
+    if trained.accumulator:
+        both = (trained.accumulator, trained.bias)
+        builder.emit_in(Phase.APPLY, "apply_bias", both, both)
+
+
+def bias_delta(sums: Array, steps: Sequence[np.float32], noise: Array) -> Array:
+    """-sums * steps, rounded stochastically with `noise` (32 random bits each), int64."""
+    out = np.zeros_like(sums)
+    for c, (total, step) in enumerate(zip(sums.tolist(), steps, strict=True)):
+        multiplier, shift = step_multiplier(step)
+        shift += 16  # whole units, not Q16
+        product = -total * multiplier
+        if shift <= 0:
+            out[c] = product << min(-shift, 8)
+        elif shift <= 62:
+            draw = int(noise[c])
+            draw = draw << (shift - 32) if shift >= 32 else draw >> (32 - shift)
+            out[c] = (product + draw) >> shift
+    return np.clip(out, -BIAS_MAX, BIAS_MAX)
+
+
+class BiasUpdate(OpDef):
+    """Sum the folded error over positions and step the bias (or the batch's accumulator)."""
+
+    kind = "bias_update"
+
+    def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """The state's."""
+        return (graph[op.outputs[0]].shape,)
+
+    def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
+        """int32 state, saturated to +-(2^30 - 1)."""
+        del graph
+        u, scale, state = inputs
+        if not step.apply:
+            return (state,)
+        sums = u.reshape(-1, u.shape[-1]).astype(np.int64).sum(axis=0)
+        base = F32(F32(scale[0] * F32(op.float("gain"))) * F32(step.learning_rate))
+        steps = [F32(base * F32(f)) for f in op.floats("factors")]
+        noise = random.random_bits(step.key(op), len(steps), 32)
+        moved = state.astype(np.int64) + bias_delta(sums, steps, noise)
+        return (np.clip(moved, -BIAS_MAX, BIAS_MAX).astype(np.int32),)
+
+    def macs(self, op: Op, graph: Graph) -> int:
+        """One addition an element is counted as one."""
+        return graph[op.inputs[0]].size
+
+    def call(self, op: Op, graph: Graph) -> KernelCall:
+        """`tt_bias_update`."""
+        u = graph[op.inputs[0]]
+        return KernelCall(
+            "tt_bias_update",
+            {
+                "positions": u.size // u.shape[-1],
+                "channels": u.shape[-1],
+                "factors": np.array(op.floats("factors"), np.float32),
+                "gain": op.float("gain"),
+                "stream": op.int("stream"),
+            },
+            {"folded": op.inputs[0], "folded_scale": op.inputs[1], "bias": op.inputs[2]},
+            takes_step=True,
+        )
+
+
+class ApplyBias(OpDef):
+    """End of a batch: add the accumulator to the bias and clear it."""
+
+    kind = "apply_bias"
+
+    def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """Both keep their shapes."""
+        return tuple(graph[name].shape for name in op.outputs)
+
+    def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
+        """int32, saturated to +-(2^30 - 1)."""
+        del op, graph, step
+        accumulator, bias = inputs
+        total = np.clip(bias.astype(np.int64) + accumulator, -BIAS_MAX, BIAS_MAX)
+        return np.zeros_like(accumulator), total.astype(np.int32)
+
+    def call(self, op: Op, graph: Graph) -> KernelCall:
+        """`tt_apply_bias`."""
+        return KernelCall(
+            "tt_apply_bias",
+            {"count": graph[op.inputs[0]].size},
+            {"accumulator": op.inputs[0], "bias": op.inputs[1]},
+        )
