@@ -1,0 +1,66 @@
+"""What the user may choose about training, apart from the scheme.
+
+In: nothing. Out: `TrainOptions`, checked. Must not know graphs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tinytrain.errors import UsageError
+
+LOSSES = ("cross-entropy", "mse")
+WEIGHT_STATES = ("int8", "int16", "float32")
+MAX_BATCH = 256
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Options of a training graph.
+
+    Attributes:
+        classes: number of classes of a fresh classifier; None keeps the model's own.
+        loss: "cross-entropy" or "mse".
+        weight_state: "int8" | "int16" | "float32", how a trained weight is kept.
+        batch: samples whose gradients are accumulated before a step; 1 updates at once.
+        normalize: step rule; True divides by the mean square of the layer's input (rho =
+            1 / mean(x^2)), False is plain quantization-aware scaling (rho = 1).
+        tau: largest step of a weight tensor relative to its norm; 0 for no bound.
+        label_smoothing: in [0, 1), cross-entropy only.
+        seed: of a fresh classifier's weights.
+    """
+
+    classes: int | None = None
+    loss: str = "cross-entropy"
+    weight_state: str = "int16"
+    batch: int = 1
+    normalize: bool = True
+    tau: float = 0.003
+    label_smoothing: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise _bad("loss", self.loss, f"one of {', '.join(LOSSES)}")
+        if self.weight_state not in WEIGHT_STATES:
+            raise _bad("weight state", self.weight_state, f"one of {', '.join(WEIGHT_STATES)}")
+        if self.classes is not None and not 2 <= self.classes <= 4096:
+            raise _bad("number of classes", self.classes, "2 to 4096")
+        if not 1 <= self.batch <= MAX_BATCH:
+            raise _bad("batch", self.batch, f"1 to {MAX_BATCH}")
+        if not (math.isfinite(self.tau) and self.tau >= 0):
+            raise _bad("tau", self.tau, "a number >= 0")
+        if not 0 <= self.label_smoothing < 1:
+            raise _bad("label smoothing", self.label_smoothing, "in [0, 1)")
+        if self.classes is not None and self.loss == "mse":
+            raise UsageError(
+                "classes-with-mse",
+                "train",
+                "a fresh classifier goes with the cross-entropy loss",
+                hint="leave out the number of classes, or choose the loss cross-entropy",
+            )
+
+
+def _bad(what: str, value: object, wanted: str) -> UsageError:
+    return UsageError("bad-option", "train", f"{what} {value!r} is not {wanted}")

@@ -1,0 +1,217 @@
+"""What is updated: the scheme.
+
+In: a preset's name or a TOML file, and the layers of a graph. Out: `Scheme`, one `Choice` a trained
+layer. Source: DESIGN section 3. Must not know how anything is trained.
+
+A scheme file:
+
+    head = true                # default; weights and bias of the classifier
+    bias_last = 20             # biases of the last 20 layers before the head; or "all"
+
+    [[layer]]
+    index = 24                 # in order, the first layer is 0; or: name = "conv2d_24"
+    weights = true             # default
+    bias = true                # default false
+    channels = [0, 3, 5]       # trained input channels; or: ratio = 0.25 (largest weights first)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinytrain.errors import InputError, UsageError
+from tinytrain.ir import Graph
+from tinytrain.train.layers import Layer, layers_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PRESETS = "head, bias:N, bias:all, last:N, full, or a TOML file"
+_LAYER_KEYS = {"index", "name", "weights", "bias", "channels", "ratio"}
+_FILE_KEYS = {"head", "bias_last", "layer"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is trained of one layer; `channels` () means all input channels."""
+
+    op: str
+    weights: bool
+    bias: bool
+    channels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A name for people, and the trained layers by operator name."""
+
+    name: str
+    choices: Mapping[str, Choice]
+
+
+def parse_scheme(text: str, graph: Graph) -> Scheme:
+    """Resolve a preset or a file against a graph whose head is in place.
+
+    Raises:
+        UsageError: an unknown preset. InputError: a file that does not fit the graph.
+    """
+    layers = layers_of(graph)
+    if not layers:
+        raise InputError("no-layers", "train", "the model has no layer with weights to train")
+    if text == "none":
+        return Scheme("none", {})
+    head, before = layers[-1], layers[:-1]
+    chosen = {head.op.name: Choice(head.op.name, True, True)}
+    preset, _, argument = text.partition(":")
+    if text == "head":
+        return Scheme(text, chosen)
+    if text == "full":
+        return Scheme(text, chosen | _choose(before, weights=True))
+    if preset in ("bias", "last") and argument:
+        if argument == "all" and preset == "bias":
+            return Scheme(text, chosen | _choose(before, weights=False))
+        count = _count(text, argument, len(before))
+        return Scheme(text, chosen | _choose(before[-count:], weights=preset == "last"))
+    path = Path(text)
+    if path.suffix == ".toml" or path.is_file():
+        return _from_file(path, layers, graph)
+    raise UsageError(
+        "unknown-scheme", "train", f"unknown scheme {text!r}", hint=f"choose {PRESETS}"
+    )
+
+
+def _count(text: str, argument: str, limit: int) -> int:
+    if not argument.isdecimal() or int(argument) < 1:
+        raise UsageError(
+            "unknown-scheme", "train", f"unknown scheme {text!r}", hint=f"choose {PRESETS}"
+        )
+    if int(argument) > limit:
+        raise InputError(
+            "scheme-too-long",
+            "train",
+            f"scheme {text!r}, but the model has only {limit} layers before the head",
+            hint="choose a smaller number, or full",
+        )
+    return int(argument)
+
+
+def _choose(layers: tuple[Layer, ...], *, weights: bool) -> dict[str, Choice]:
+    return {layer.op.name: Choice(layer.op.name, weights, True) for layer in layers}
+
+
+def _from_file(path: Path, layers: tuple[Layer, ...], graph: Graph) -> Scheme:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            "scheme-unreadable",
+            "train",
+            f"cannot read the scheme: {error.strerror}",
+            where=str(path),
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _bad(path, f"not a TOML file: {error}") from error
+    unknown = set(table) - _FILE_KEYS
+    if unknown:
+        raise _bad(path, f"unknown keys {sorted(unknown)}; known are {sorted(_FILE_KEYS)}")
+    head, before = layers[-1], layers[:-1]
+    chosen: dict[str, Choice] = {}
+    if _flag(path, table, "head", True):
+        chosen[head.op.name] = Choice(head.op.name, True, True)
+    last = table.get("bias_last", 0)
+    if last == "all":
+        last = len(before)
+    if not isinstance(last, int) or isinstance(last, bool) or not 0 <= last <= len(before):
+        raise _bad(path, f'bias_last must be 0 to {len(before)}, or "all"')
+    chosen |= _choose(before[len(before) - last :], weights=False)
+    rows = table.get("layer", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise _bad(path, "write each trained layer as a [[layer]] table")
+    for row in rows:
+        choice = _from_row(path, row, layers, graph)
+        earlier = chosen.get(choice.op)
+        bias = choice.bias or (earlier is not None and earlier.bias)
+        chosen[choice.op] = replace(choice, bias=bias)
+    if not chosen:
+        raise _bad(path, "nothing is trained")
+    return Scheme(path.name, chosen)
+
+
+def _from_row(
+    path: Path, row: Mapping[str, Any], layers: tuple[Layer, ...], graph: Graph
+) -> Choice:
+    unknown = set(row) - _LAYER_KEYS
+    if unknown:
+        raise _bad(
+            path, f"unknown keys {sorted(unknown)} of a layer; known are {sorted(_LAYER_KEYS)}"
+        )
+    layer = _find(path, row, layers)
+    weights = _flag(path, row, "weights", True)
+    channels = _channels(path, row, layer, graph)
+    if channels and not weights:
+        raise _bad(path, f"layer {layer.op.name}: channels without weights")
+    return Choice(layer.op.name, weights, _flag(path, row, "bias", False), channels)
+
+
+def _find(path: Path, row: Mapping[str, Any], layers: tuple[Layer, ...]) -> Layer:
+    index, name = row.get("index"), row.get("name")
+    if isinstance(index, int) and not isinstance(index, bool) and name is None:
+        if 0 <= index < len(layers):
+            return layers[index]
+        raise _bad(path, f"layer index {index} is not 0 to {len(layers) - 1}")
+    if isinstance(name, str) and index is None:
+        for layer in layers:
+            if name in (layer.op.name, layer.weights, *layer.op.outputs):
+                return layer
+        raise _bad(path, f"no layer named {name!r}; see: tinytrain inspect")
+    raise _bad(path, "each layer needs either an index (a number) or a name")
+
+
+def _channels(path: Path, row: Mapping[str, Any], layer: Layer, graph: Graph) -> tuple[int, ...]:
+    """The trained input channels, ascending; () for all."""
+    where = f"layer {layer.op.name}"
+    if "channels" not in row and "ratio" not in row:
+        return ()
+    if "channels" in row and "ratio" in row:
+        raise _bad(path, f"{where}: give channels or ratio, not both")
+    if layer.op.kind == "depthwise_conv2d":
+        raise _bad(path, f"{where}: a depthwise convolution is trained whole or not at all")
+    weights = graph[layer.weights]
+    count = weights.shape[-1]
+    if "ratio" in row:
+        ratio = row["ratio"]
+        if not isinstance(ratio, (int, float)) or isinstance(ratio, bool) or not 0 < ratio <= 1:
+            raise _bad(path, f"{where}: ratio must be above 0 and at most 1")
+        assert weights.data is not None
+        norms = np.sum(
+            weights.data.astype(np.float64) ** 2, axis=tuple(range(weights.data.ndim - 1))
+        )
+        kept = max(1, round(count * ratio))
+        largest = np.argsort(-norms, kind="stable")[:kept]
+        chosen = tuple(sorted(int(c) for c in largest))
+        return () if len(chosen) == count else chosen
+    given = row["channels"]
+    if not isinstance(given, list) or not given or not all(type(c) is int for c in given):
+        raise _bad(path, f"{where}: channels must be a list of integers")
+    if len(set(given)) != len(given) or not all(0 <= c < count for c in given):
+        raise _bad(path, f"{where}: channels must be different and 0 to {count - 1}")
+    return () if len(given) == count else tuple(sorted(given))
+
+
+def _flag(path: Path, row: Mapping[str, Any], key: str, default: bool) -> bool:
+    value = row.get(key, default)
+    if not isinstance(value, bool):
+        raise _bad(path, f"{key} must be true or false")
+    return value
+
+
+def _bad(path: Path, message: str) -> InputError:
+    return InputError("bad-scheme", "train", message, where=str(path))
