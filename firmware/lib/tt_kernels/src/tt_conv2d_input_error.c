@@ -1,0 +1,59 @@
+#include "tt_dot.h"
+#include "tt_error.h"
+#include "tt_kernels.h"
+
+/* Adds what output position (oy, ox) contributed through tap (ky, kx). */
+static void accumulate_tap(const tt_conv2d_input_error_params *p, const tt_input_error_io *io,
+                           int32_t position, int32_t tap)
+{
+    const int32_t taps = p->window.kernel_h * p->window.kernel_w;
+    const int8_t *u = io->folded + position * p->out_c;
+    const int8_t *filter = io->weights + tap * p->in_c;
+    for (int32_t o = 0; o < p->out_c; o++) {
+        if (u[o] != 0) {
+            tt_axpy_s8(io->scratch, filter + o * taps * p->in_c, p->in_c, u[o], 0);
+        }
+    }
+}
+
+/* Sums all taps that reach input position (y, x). */
+static void accumulate(const tt_conv2d_input_error_params *p, const tt_input_error_io *io,
+                       int32_t y, int32_t x)
+{
+    const tt_window *w = &p->window;
+    for (int32_t ky = 0; ky < w->kernel_h; ky++) {
+        const int32_t down = y + w->pad_h - ky * w->dilation_h;
+        if (down < 0 || down % w->stride_h != 0 || down / w->stride_h >= w->out_h) {
+            continue;
+        }
+        for (int32_t kx = 0; kx < w->kernel_w; kx++) {
+            const int32_t across = x + w->pad_w - kx * w->dilation_w;
+            if (across < 0 || across % w->stride_w != 0 || across / w->stride_w >= w->out_w) {
+                continue;
+            }
+            accumulate_tap(p, io, down / w->stride_h * w->out_w + across / w->stride_w,
+                           ky * w->kernel_w + kx);
+        }
+    }
+}
+
+void tt_conv2d_input_error(const tt_conv2d_input_error_params *params,
+                           const tt_conv2d_input_error_io *io, const tt_step *step)
+{
+    tt_error_requantizer requantizer =
+        tt_error_begin(*io->range, tt_stream_key(step, params->stream));
+    int8_t *error = io->error;
+    for (int32_t y = 0; y < params->window.in_h; y++) {
+        for (int32_t x = 0; x < params->window.in_w; x++) {
+            for (int32_t c = 0; c < params->in_c; c++) {
+                io->scratch[c] = 0;
+            }
+            accumulate(params, io, y, x);
+            for (int32_t c = 0; c < params->in_c; c++) {
+                *error++ = tt_error_next(&requantizer, io->scratch[c]);
+            }
+        }
+    }
+    *io->error_scale = tt_error_scale(&requantizer, *io->folded_scale * params->gain);
+    *io->range = tt_error_next_range(&requantizer, *io->range);
+}

@@ -1,0 +1,38 @@
+#include "tt_float_math.h"
+#include "tt_kernels.h"
+#include "tt_random.h"
+
+#define TT_SMALLEST_SCORE 1e-30f
+
+static float wanted(const tt_cross_entropy_error_params *p, float even, int32_t c, int32_t target)
+{
+    return c == target ? even + (1.0f - p->smoothing) : even;
+}
+
+void tt_cross_entropy_error(const tt_cross_entropy_error_params *params,
+                            const tt_cross_entropy_error_io *io, const tt_step *step)
+{
+    const int32_t target = *io->target;
+    const float even = params->smoothing / (float)params->classes;
+    float largest = 0.0f;
+    for (int32_t c = 0; c < params->classes; c++) {
+        const float error = io->scores[c] - wanted(params, even, c, target);
+        const float magnitude = error < 0.0f ? -error : error;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    /* with no error at all any scale does: the integers are 0 */
+    const float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
+    uint32_t counter = tt_stream_key(step, params->stream);
+    for (int32_t c = 0; c < params->classes; c++) {
+        const float error = io->scores[c] - wanted(params, even, c, target);
+        const float noise = (float)(tt_random_at(counter) >> 16) * 0x1p-16f;
+        counter += TT_GOLDEN;
+        const float shifted = error * factor + noise;
+        int32_t q = (int32_t)shifted;
+        q -= (float)q > shifted ? 1 : 0; /* floor */
+        io->error[c] = (int8_t)tt_clamp(q, -127, 127);
+    }
+    *io->error_scale = largest > 0.0f ? largest / 127.0f : 1.0f;
+    const float score = io->scores[target];
+    *io->loss = -tt_log(score > TT_SMALLEST_SCORE ? score : TT_SMALLEST_SCORE);
+}

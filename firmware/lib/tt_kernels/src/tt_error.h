@@ -1,0 +1,68 @@
+/* int32 accumulators to int8 errors; tinytrain/numeric/error_scale.py defines it. */
+#ifndef TT_ERROR_H
+#define TT_ERROR_H
+
+#include "tt_random.h"
+
+#define TT_ERROR_MAX 127
+#define TT_MIN_RANGE 127
+#define TT_RANGE_DECAY_SHIFT 5
+
+typedef struct tt_error_requantizer {
+    int32_t half;
+    int32_t shift;
+    int32_t multiplier;
+    int32_t seen;     /* largest magnitude of an accumulator so far */
+    uint32_t counter; /* random counter of the next element */
+} tt_error_requantizer;
+
+static inline int32_t tt_bit_length(uint32_t value)
+{
+    int32_t bits = 0;
+    while (value != 0u) {
+        value >>= 1;
+        bits++;
+    }
+    return bits;
+}
+
+/* Maps +-range onto +-127. */
+static inline tt_error_requantizer tt_error_begin(int32_t range, uint32_t key)
+{
+    const int32_t limit = range > TT_MIN_RANGE ? range : TT_MIN_RANGE;
+    const int32_t bits = tt_bit_length((uint32_t)limit);
+    tt_error_requantizer r;
+    r.shift = bits > 14 ? bits - 14 : 0;
+    r.half = (int32_t)((UINT32_C(1) << (uint32_t)r.shift) >> 1);
+    r.multiplier = (TT_ERROR_MAX << 16) / (limit >> r.shift);
+    r.seen = 0;
+    r.counter = key;
+    return r;
+}
+
+/* The next element in order; stochastic rounding. */
+static inline int8_t tt_error_next(tt_error_requantizer *r, int32_t accumulator)
+{
+    const int32_t magnitude = accumulator < 0 ? -accumulator : accumulator;
+    r->seen = magnitude > r->seen ? magnitude : r->seen;
+    const int32_t noise = (int32_t)(tt_random_at(r->counter) >> 16);
+    r->counter += TT_GOLDEN;
+    const int32_t a = tt_clamp((accumulator + r->half) >> r->shift, -32768, 32767);
+    return (int8_t)tt_clamp((a * r->multiplier + noise) >> 16, -128, 127);
+}
+
+/* The scale of the errors, given that of the accumulator. */
+static inline float tt_error_scale(const tt_error_requantizer *r, float accumulator_scale)
+{
+    const float ratio = (float)(UINT32_C(65536) << (uint32_t)r->shift) / (float)r->multiplier;
+    return accumulator_scale * ratio;
+}
+
+/* The range for the next step. */
+static inline int32_t tt_error_next_range(const tt_error_requantizer *r, int32_t range)
+{
+    const int32_t decayed = range - (range >> TT_RANGE_DECAY_SHIFT);
+    return r->seen > decayed ? r->seen : decayed;
+}
+
+#endif

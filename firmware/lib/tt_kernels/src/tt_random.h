@@ -1,0 +1,40 @@
+/* The counter-based random generator; tinytrain/numeric/random.py defines it. */
+#ifndef TT_RANDOM_H
+#define TT_RANDOM_H
+
+#include "tt_types.h"
+
+#define TT_GOLDEN UINT32_C(0x9E3779B9)
+
+static inline uint32_t tt_mix32(uint32_t x)
+{
+    x ^= x >> 16;
+    x *= UINT32_C(0x7FEB352D);
+    x ^= x >> 15;
+    x *= UINT32_C(0x846CA68B);
+    return x ^ (x >> 16);
+}
+
+/* The key of a step; an operator's stream is derived from it by tt_stream_key. */
+static inline uint32_t tt_step_key(uint32_t seed, uint32_t index)
+{
+    return tt_mix32(seed + index * TT_GOLDEN);
+}
+
+static inline uint32_t tt_stream_key(const tt_step *step, uint32_t stream)
+{
+    return tt_mix32(step->key ^ (stream * UINT32_C(0x85EBCA6B)));
+}
+
+/* Draw of a stream at counter = key + index * TT_GOLDEN; the high bits are the best. */
+static inline uint32_t tt_random_at(uint32_t counter)
+{
+    uint32_t x = counter;
+    x ^= x >> 15;
+    x *= UINT32_C(0x2C1B3C6D);
+    x ^= x >> 12;
+    x *= UINT32_C(0x297A2D39);
+    return x;
+}
+
+#endif

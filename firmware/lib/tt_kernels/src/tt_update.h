@@ -1,0 +1,71 @@
+/* The step that weights take; tinytrain/ops/weight_update.py defines it. */
+#ifndef TT_UPDATE_H
+#define TT_UPDATE_H
+
+#include "tt_random.h"
+
+#define TT_WEIGHT_MAX 127
+#define TT_DELTA_FRACTION_BITS 16
+#define TT_DELTA_MAX ((1 << 23) - 1)
+
+/* How the value of a trained weight is kept. */
+enum tt_weight_state {
+    TT_STATE_INT8 = 0,    /* int8, stochastic rounding */
+    TT_STATE_INT16 = 1,   /* int8 and 256ths of a step, signed, int8 */
+    TT_STATE_FLOAT32 = 2, /* int8 and the weight in float32 */
+};
+
+typedef struct tt_update_rule {
+    const float *factors; /* rho * s_x / s_w[c]^2, one an output channel */
+    float gain;           /* of the folded error's scale */
+    float tau;            /* largest step relative to the weights' norm; 0: unbounded */
+    uint8_t state;        /* enum tt_weight_state */
+    uint32_t stream;
+} tt_update_rule;
+
+/* Layouts: input and folded NHWC; weights as in tflite. */
+typedef struct tt_update_io {
+    const int8_t *input;
+    const int8_t *folded;
+    const float *folded_scale;
+    int32_t *accumulator; /* of a batch; NULL: update at once */
+    int8_t *weights;
+    void *fraction; /* int8 or float32 after the state; NULL for int8 */
+    float *bound;   /* squared norms of the step at rate 1 and of the weights */
+    int32_t *scratch;
+} tt_update_io;
+
+/* A float32 >= 0 as multiplier * 2^(16 - shift). */
+typedef struct tt_step_multiplier {
+    int32_t multiplier; /* 24 bits */
+    int32_t shift;
+} tt_step_multiplier;
+
+/* One weight tensor's update under way. */
+typedef struct tt_updater {
+    float base;          /* rate * bound factor * scale of the gradient */
+    float taken;         /* rate * bound factor */
+    bool move;           /* whether weights change */
+    uint8_t state;       /* enum tt_weight_state */
+    uint32_t key;        /* random key of the stream */
+    uint64_t squares;    /* sum of squared Q16 deltas */
+    uint64_t weights2;   /* sum of squared weights after the step */
+} tt_updater;
+
+tt_step_multiplier tt_step_multiplier_of(float step);
+
+/* -gradient * step in Q16 weight units, to nearest, saturated. */
+int32_t tt_weight_delta(int32_t gradient, tt_step_multiplier step);
+
+/* Factor in (0, 1] that keeps sqrt(step2) within tau * sqrt(weight2). */
+float tt_bound_factor(float step2, float weight2, float tau);
+
+tt_updater tt_update_begin(const tt_update_rule *rule, const tt_update_io *io, const tt_step *step);
+
+/* Takes the delta of one weight: `at` in the weights, `index` among the trained ones. */
+void tt_update_weight(tt_updater *updater, const tt_update_io *io, int32_t delta, uint32_t at,
+                      uint32_t index);
+
+void tt_update_end(const tt_updater *updater, const tt_update_io *io);
+
+#endif
