@@ -1,0 +1,94 @@
+"""SCons script of the platform: compiler flags, linking with the board's script, map file, size.
+
+In: the board's manifest (its ``build`` table) and the project's options. Out: ``firmware.elf`` and
+``firmware.map`` in the build folder. Every ``build.*`` value of the manifest can be changed in
+platformio.ini through ``board_build.*``.
+"""
+
+from pathlib import Path
+
+from SCons.Script import AlwaysBuild, Default, DefaultEnvironment
+
+env = DefaultEnvironment()
+board = env.BoardConfig()
+
+arch_flags = list(board.get("build.arch_flags"))
+optimization = board.get("build.optimization", "-O3")
+ldscript = env.subst(board.get("build.ldscript"))
+if not Path(ldscript).is_absolute():
+    # Relative to the project, so that projects can move.
+    ldscript = str(Path(env.subst("$PROJECT_DIR")) / ldscript)
+
+env.Replace(
+    AR="arm-none-eabi-ar",
+    AS="arm-none-eabi-gcc",
+    CC="arm-none-eabi-gcc",
+    CXX="arm-none-eabi-g++",
+    GDB="arm-none-eabi-gdb",
+    LINK="arm-none-eabi-gcc",
+    OBJCOPY="arm-none-eabi-objcopy",
+    RANLIB="arm-none-eabi-ranlib",
+    SIZETOOL="arm-none-eabi-size",
+    ARFLAGS=["rc"],
+    PROGNAME="firmware",
+    PROGSUFFIX=".elf",
+    # Sections by name, so that PlatformIO's summary counts what the linker script places where.
+    SIZEPROGREGEXP=r"^(?:\.vectors|\.text|\.rodata|\.ARM\.exidx|\.init_array|\.data)\s+(\d+).*",
+    SIZEDATAREGEXP=r"^(?:\.stack|\.data|\.bss)\s+(\d+).*",
+    SIZECHECKCMD="$SIZETOOL -A -d $SOURCES",
+    SIZEPRINTCMD="$SIZETOOL -B -d $SOURCES",
+)
+
+env.Append(
+    CPPDEFINES=list(board.get("build.defines", [])),
+    ASFLAGS=["-x", "assembler-with-cpp", *arch_flags],
+    CFLAGS=["-std=gnu11"],
+    CXXFLAGS=["-std=gnu++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"],
+    CCFLAGS=[
+        *arch_flags,
+        optimization,
+        "-g",
+        # Debug information names files relative to the project: equal sources, equal firmware.
+        "-ffile-prefix-map=" + env.subst("$PROJECT_DIR") + "=.",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-fno-common",
+        # The numbers must be those of the host: no fused multiply-add the source does not ask for.
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-Wall",
+        "-Wextra",
+    ],
+    LINKFLAGS=[
+        *arch_flags,
+        optimization,
+        "-nostartfiles",
+        "--specs=nano.specs",
+        "-Wl,--gc-sections",
+        "-Wl,-Map=" + str(Path("$BUILD_DIR") / "${PROGNAME}.map"),
+    ],
+    LIBS=["m", "c", "gcc"],
+)
+env.Replace(LDSCRIPT_PATH=ldscript)
+
+program = env.BuildProgram()
+env.Depends(program, ldscript)
+
+AlwaysBuild(env.Alias("nobuild", program))
+buildprog = env.Alias("buildprog", program, program)
+env.AddPlatformTarget(
+    "size",
+    program,
+    env.VerboseAction("$SIZEPRINTCMD", "Calculating size $SOURCE"),
+    "Program Size",
+    "Print the size of text, data and bss",
+)
+# What an upload does is the project's `upload_command`: it starts the emulator, or a flash tool.
+env.AddPlatformTarget(
+    "upload",
+    program,
+    env.VerboseAction("$UPLOADCMD", "Running upload_command on $SOURCE"),
+    "Upload",
+)
+
+Default([buildprog, "size"])

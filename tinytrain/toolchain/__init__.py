@@ -1,0 +1,1 @@
+"""Tools outside Python: host compiler, PlatformIO, QEMU. Sees folders and boards, never graphs."""
