@@ -163,6 +163,14 @@ class Graph:
                     readers.setdefault(name, []).append(op)
         return {name: tuple(ops) for name, ops in readers.items()}
 
+    def fresh_name(self, name: str) -> str:
+        """`name`, or with the first number behind it that makes it new among the tensors."""
+        fresh, count = name, 1
+        while fresh in self.tensors:
+            count += 1
+            fresh = f"{name}_{count}"
+        return fresh
+
     def phase(self, *phases: Phase) -> tuple[Op, ...]:
         """The operators of these phases, in order."""
         return tuple(op for op in self.ops if op.phase in phases)

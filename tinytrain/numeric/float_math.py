@@ -24,9 +24,10 @@ EXP_MIN = F32(-87.0)
 def exp_negative(x: Float32Array) -> Float32Array:
     """e**x for x <= 0, elementwise; 0 below -87."""
     x = x.astype(np.float32)
-    n = (x * _LOG2E - F32(0.5)).astype(np.int32)  # truncation: nearest, as x <= 0
+    bounded = np.maximum(x, EXP_MIN)  # what is below is 0 in the end, and may not fit int32
+    n = (bounded * _LOG2E - F32(0.5)).astype(np.int32)  # truncation: nearest, as x <= 0
     whole = n.astype(np.float32)
-    r = (x - whole * _LN2_HIGH) - whole * _LN2_LOW
+    r = (bounded - whole * _LN2_HIGH) - whole * _LN2_LOW
     y = np.full_like(r, _EXP_COEFFICIENTS[0])
     for coefficient in _EXP_COEFFICIENTS[1:]:
         y = y * r + coefficient

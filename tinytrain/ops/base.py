@@ -211,6 +211,8 @@ class OpDef(ABC):
     # pairs (input index, output index) that may share memory: each element is read before, or at
     # the same moment as, the one at its place is written
     in_place: ClassVar[tuple[tuple[int, int], ...]] = ()
+    # whether it changes what the model knows, and so is kept though nothing reads its results
+    trains: ClassVar[bool] = False
     # kinds whose kernel moves no data when input and output share memory
     alias: ClassVar[bool] = False
 

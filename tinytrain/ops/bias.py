@@ -56,6 +56,7 @@ class BiasUpdate(OpDef):
     """Sum the folded error over positions and step the bias (or the batch's accumulator)."""
 
     kind = "bias_update"
+    trains = True
 
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """The state's."""
@@ -99,6 +100,7 @@ class ApplyBias(OpDef):
     """End of a batch: add the accumulator to the bias and clear it."""
 
     kind = "apply_bias"
+    trains = True
 
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Both keep their shapes."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from tinytrain.ir import Graph, Op, Tensor
 
 MAX_RANK = 4
+MAX_RATIO = float(1 << 30)
 
 
 def int8_problems(op: Op, graph: Graph) -> list[str]:
@@ -31,3 +32,8 @@ def same_quantization_problems(tensors: Iterable[Tensor]) -> list[str]:
     """Operands and result must have one scale and zero point."""
     kinds = {(t.q.scale0, t.q.zero_point) for t in tensors}
     return ["operands and result differ in scale or zero point"] if len(kinds) > 1 else []
+
+
+def ratio_problems(ratio: float) -> list[str]:
+    """The product of operand scales must be below 2^30 output scales."""
+    return [f"scale ratio of {ratio:.3g}, 2^30 is too much"] if ratio >= MAX_RATIO else []

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from tflite.Conv2DOptions import Conv2DOptions
 
+from tinytrain.errors import InputError
 from tinytrain.ir import Array, Attr, Graph, Op, Phase
 from tinytrain.numeric.quantize import activation_range
 from tinytrain.ops import requantization as rq
@@ -19,6 +20,10 @@ from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Step, TfliteOp, o
 from tinytrain.ops.bias import emit_bias_update
 from tinytrain.ops.fold_error import emit_fold, requantize_errors
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
+
+
+# 128 * 255 * positions must stay below 2^31
+MAX_POSITIONS = (2**31 - 1) // (128 * 255)
 
 
 def window_of(op: Op, graph: Graph, input_index: int = 0, weight_index: int = 1) -> Window:
@@ -52,6 +57,15 @@ def emit_conv_grad(
         return
     out = graph[op.outputs[0]]
     channels = graph[weights].shape[channel_axis]
+    if out.size // channels > MAX_POSITIONS:
+        raise InputError(
+            "too-many-positions",
+            "train",
+            f"{out.size // channels} output positions; gradients are summed over at most"
+            f" {MAX_POSITIONS} in 32 bits",
+            where=op.name,
+            hint="leave this layer and those before it out of the scheme",
+        )
     scales = graph[weights].q.scales(channels)
     clamped = out.dtype == "int8"
     bounds = activation_range(op.str("activation"), out.q) if clamped else None
@@ -259,6 +273,7 @@ class Conv2DUpdate(OpDef):
     """Weight gradient of a convolution, taken as a step at once."""
 
     kind = "conv2d_update"
+    trains = True
 
     def window(self, op: Op, graph: Graph) -> Window:
         """The forward window."""

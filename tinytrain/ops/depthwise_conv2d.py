@@ -148,6 +148,7 @@ class DepthwiseUpdate(OpDef):
     """Weight gradient of a depthwise convolution, taken as a step at once."""
 
     kind = "depthwise_conv2d_update"
+    trains = True
 
     def window(self, op: Op, graph: Graph) -> Window:
         """The forward window."""

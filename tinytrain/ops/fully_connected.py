@@ -174,6 +174,7 @@ class FullyConnectedUpdate(Conv2DUpdate):
     """Weight gradient of a fully connected layer, taken as a step at once."""
 
     kind = "fully_connected_update"
+    trains = True
 
     def trained_channels(self, op: Op, graph: Graph) -> int:
         """Input features of the gradient."""

@@ -116,7 +116,7 @@ class CrossEntropyError(OpDef):
 def quantize_first_error(error: Array, key: int) -> tuple[Array, np.float32]:
     """float32 [n] -> (int8 [n], scale): the largest becomes 127; stochastic rounding."""
     largest = F32(np.max(np.abs(error)))
-    if largest == 0:
+    if largest < SMALLEST_SCORE:  # 127 / largest would overflow
         return np.zeros(error.size, np.int8), F32(1.0)
     noise = random.random_bits(key, error.size, 16).astype(np.float32) * F32(2.0**-16)
     scaled = (error * F32(F32(127.0) / largest)).astype(np.float32)

@@ -12,11 +12,15 @@ import numpy as np
 from tflite.ReducerOptions import ReducerOptions
 
 from tinytrain.ir import Array, Attr, Graph, Op, Tensor
-from tinytrain.numeric.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
+from tinytrain.numeric.fixed_point import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    wrap_int32,
+)
 from tinytrain.numeric.quantize import INT8_MAX, INT8_MIN
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Step, TfliteOp
 from tinytrain.ops.broadcast import Reduction
-from tinytrain.ops.checks import int8_problems
+from tinytrain.ops.checks import int8_problems, ratio_problems
 from tinytrain.ops.clamp import masked_error, reachable_bounds
 
 MAX_COUNT = 1 << 23  # differences of 255 that an int32 can sum
@@ -27,10 +31,14 @@ def kept_shape(op: Op, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if i in op.ints("axes") else n for i, n in enumerate(shape))
 
 
+def scale_ratio(x: Tensor, out: Tensor) -> float:
+    """s_x / s_out in double precision from float32 scales."""
+    return float(np.float32(x.q.scale0)) / float(np.float32(out.q.scale0))
+
+
 def mean_multiplier(x: Tensor, out: Tensor, count: int) -> tuple[int, int]:
     """s_x / (s_out * count) as TFLite splits it: the integer multiplier is divided, not the ratio."""
-    ratio = float(np.float32(x.q.scale0)) / float(np.float32(out.q.scale0))
-    multiplier, shift = quantize_multiplier(ratio)
+    multiplier, shift = quantize_multiplier(scale_ratio(x, out))
     extra = min(count.bit_length() - 1, 32, 31 + shift)
     return (multiplier << extra) // count, shift - extra
 
@@ -69,7 +77,7 @@ class Mean(OpDef):
             found.append("more than two groups of reduced or of kept axes")
         if reduction.count > MAX_COUNT:
             found.append(f"mean of {reduction.count} values, at most {MAX_COUNT} are supported")
-        return found
+        return found or ratio_problems(scale_ratio(x, graph[op.outputs[0]]))
 
     @staticmethod
     def _reduction(op: Op, graph: Graph) -> Reduction:
@@ -97,7 +105,8 @@ class Mean(OpDef):
     def _requantized(self, op: Op, graph: Graph, total: Array) -> Array:
         x, out = graph[op.inputs[0]], graph[op.outputs[0]]
         multiplier, shift = mean_multiplier(x, out, self._reduction(op, graph).count)
-        return multiply_by_quantized_multiplier(total, multiplier, shift) + out.q.zero_point
+        scaled = multiply_by_quantized_multiplier(total, multiplier, shift)
+        return wrap_int32(scaled + out.q.zero_point)
 
     def grad(self, op: Op, builder: GradBuilder) -> None:
         """Every input takes the error of its mean, over the count."""

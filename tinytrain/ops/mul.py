@@ -11,12 +11,16 @@ import numpy as np
 from tflite.MulOptions import MulOptions
 
 from tinytrain.ir import Array, Attr, Graph, Op, Tensor
-from tinytrain.numeric.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
+from tinytrain.numeric.fixed_point import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    wrap_int32,
+)
 from tinytrain.numeric.quantize import activation_range
 from tinytrain.ops.add import pair_params, too_many_repeats
 from tinytrain.ops.base import Error, GradBuilder, KernelCall, OpDef, Step, TfliteOp
 from tinytrain.ops.broadcast import Reduction, broadcast_problems, reduced_axes
-from tinytrain.ops.checks import MAX_RANK, int8_problems
+from tinytrain.ops.checks import MAX_RANK, int8_problems, ratio_problems
 from tinytrain.ops.clamp import masked_error, reachable_bounds, value_range
 from tinytrain.ops.conv2d import initial_range
 from tinytrain.ops.fold_error import requantize_errors
@@ -25,18 +29,19 @@ from tinytrain.ops.geometry import activation_name, activation_problems
 MAX_REDUCED = 1 << 16  # products of 128 and 255 that an int32 can sum
 
 
-def product_multiplier(a: Tensor, b: Tensor, out: Tensor) -> tuple[int, int]:
+def product_ratio(a: Tensor, b: Tensor, out: Tensor) -> float:
     """s_a * s_b / s_out in double precision from float32 scales."""
     scales = [float(np.float32(t.q.scale0)) for t in (a, b, out)]
-    return quantize_multiplier(scales[0] * scales[1] / scales[2])
+    return scales[0] * scales[1] / scales[2]
 
 
 def unclamped(a: Array, b: Array, tensors: Sequence[Tensor]) -> Array:
     """The product before the clamp, int64; `tensors` are a, b and the output."""
     zero_a, zero_b, zero_out = (t.q.zero_point for t in tensors)
     product = (a.astype(np.int64) - zero_a) * (b.astype(np.int64) - zero_b)
-    multiplier, shift = product_multiplier(tensors[0], tensors[1], tensors[2])
-    return multiply_by_quantized_multiplier(product, multiplier, shift) + zero_out
+    ratio = product_ratio(tensors[0], tensors[1], tensors[2])
+    scaled = multiply_by_quantized_multiplier(product, *quantize_multiplier(ratio))
+    return wrap_int32(scaled + zero_out)
 
 
 class Mul(OpDef):
@@ -55,7 +60,8 @@ class Mul(OpDef):
         """int8 operands of at most four dimensions that broadcast; either may be a constant."""
         a, b = graph[op.inputs[0]], graph[op.inputs[1]]
         found = activation_problems(op) + int8_problems(op, graph)
-        return found + broadcast_problems(a.shape, b.shape)
+        found += broadcast_problems(a.shape, b.shape)
+        return found or ratio_problems(product_ratio(a, b, graph[op.outputs[0]]))
 
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """NumPy's broadcast shape."""
@@ -110,7 +116,7 @@ class Mul(OpDef):
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """`tt_mul_s8`."""
         a, b, out = _operands(op, graph)
-        multiplier, shift = product_multiplier(a, b, out)
+        multiplier, shift = quantize_multiplier(product_ratio(a, b, out))
         low, high = activation_range(op.str("activation"), out.q)
         return KernelCall(
             "tt_mul_s8",

@@ -11,7 +11,6 @@ import numpy as np
 
 from tinytrain.errors import InternalError
 from tinytrain.ir import Array, Graph, Op, Tensor
-from tinytrain.numeric.fixed_point import quantize_multiplier
 from tinytrain.ops.base import KernelCall, OpDef, Step
 from tinytrain.ops.relu import Rescale
 
@@ -22,10 +21,9 @@ class Quantize(Rescale):
     kind = "quantize"
     tflite = "QUANTIZE"
 
-    def multiplier(self, x: Tensor, out: Tensor) -> tuple[int, int]:
+    def ratio(self, x: Tensor, out: Tensor) -> float:
         """The ratio of the float32 scales in double precision."""
-        ratio = float(np.float32(x.q.scale0)) / float(np.float32(out.q.scale0))
-        return quantize_multiplier(ratio)
+        return float(np.float32(x.q.scale0)) / float(np.float32(out.q.scale0))
 
 
 class Dequantize(OpDef):

@@ -11,10 +11,14 @@ from typing import ClassVar
 import numpy as np
 
 from tinytrain.ir import Array, Graph, Op, Tensor
-from tinytrain.numeric.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
+from tinytrain.numeric.fixed_point import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    wrap_int32,
+)
 from tinytrain.numeric.quantize import activation_range
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Step
-from tinytrain.ops.checks import int8_problems
+from tinytrain.ops.checks import int8_problems, ratio_problems
 from tinytrain.ops.clamp import Bounds, masked_error, reachable_bounds, value_range
 
 
@@ -24,10 +28,9 @@ class Rescale(OpDef):
     in_place = ((0, 0),)
     activation: ClassVar[str] = "NONE"
 
-    def multiplier(self, x: Tensor, out: Tensor) -> tuple[int, int]:
+    def ratio(self, x: Tensor, out: Tensor) -> float:
         """TFLite divides the scales of RELU in float32, those of QUANTIZE in double."""
-        ratio = np.float32(x.q.scale0) / np.float32(out.q.scale0)
-        return quantize_multiplier(float(ratio))
+        return float(np.float32(x.q.scale0) / np.float32(out.q.scale0))
 
     def bounds(self, out: Tensor) -> Bounds:
         """The clamp, in the output's units."""
@@ -35,7 +38,8 @@ class Rescale(OpDef):
 
     def problems(self, op: Op, graph: Graph) -> list[str]:
         """int8 input and output."""
-        return int8_problems(op, graph)
+        found = int8_problems(op, graph)
+        return found or ratio_problems(self.ratio(graph[op.inputs[0]], graph[op.outputs[0]]))
 
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """The input's."""
@@ -45,8 +49,9 @@ class Rescale(OpDef):
         """The rescaled input, int64."""
         source, out = graph[op.inputs[0]], graph[op.outputs[0]]
         centred = x.astype(np.int64) - source.q.zero_point
-        scaled = multiply_by_quantized_multiplier(centred, *self.multiplier(source, out))
-        return scaled + out.q.zero_point
+        numbers = quantize_multiplier(self.ratio(source, out))
+        scaled = multiply_by_quantized_multiplier(centred, *numbers)
+        return wrap_int32(scaled + out.q.zero_point)
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """Rescale, clamp."""
@@ -67,7 +72,7 @@ class Rescale(OpDef):
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """`tt_rescale_s8`."""
         x, out = graph[op.inputs[0]], graph[op.outputs[0]]
-        multiplier, shift = self.multiplier(x, out)
+        multiplier, shift = quantize_multiplier(self.ratio(x, out))
         low, high = self.bounds(out)
         return KernelCall(
             "tt_rescale_s8",

@@ -62,7 +62,8 @@ def requantize(accumulator: Array, multiplier: Array, shift: Array, op: Op, out:
     low, high = activation_range(op.str("activation"), out.q)
     wrapped = fixed_point.wrap_int32(accumulator)
     scaled = fixed_point.multiply_by_quantized_multiplier(wrapped, multiplier, shift)
-    return np.clip(scaled + out.q.zero_point, low, high).astype(np.int8)
+    shifted = fixed_point.wrap_int32(scaled + out.q.zero_point)
+    return np.clip(shifted, low, high).astype(np.int8)
 
 
 def output_params(op: Op, out: Tensor, multiplier: Array, shift: Array) -> Mapping[str, Param]:

@@ -75,7 +75,8 @@ def emit_apply(builder: GradBuilder, trained: Trained) -> None:
 def bound_factor(bound: Array, rate: np.float32, tau: float) -> np.float32:
     """Factor in (0, 1] that keeps rate * norm within tau * norm of the weights."""
     step2 = F32(F32(rate * rate) * bound[0])
-    limit2 = F32(F32(F32(tau) * F32(tau)) * bound[1])
+    # weights that are all zero are bounded as if one of them were one step: they may move again
+    limit2 = F32(F32(F32(tau) * F32(tau)) * max(F32(bound[1]), F32(1.0)))
     if tau == 0.0 or step2 <= limit2:
         return F32(1.0)
     return F32(np.sqrt(F32(limit2 / step2)))
@@ -205,6 +206,7 @@ class ApplyWeights(OpDef):
     """End of a batch: take the accumulated step, exactly bounded, and clear the accumulator."""
 
     kind = "apply_weights"
+    trains = True
 
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """States keep their shapes."""

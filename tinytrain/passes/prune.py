@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinytrain.ir import Graph, Op, Role
+from tinytrain.ops.base import definition
 
 
 def prune(graph: Graph) -> Graph:
@@ -13,14 +14,7 @@ def prune(graph: Graph) -> Graph:
     needed = set(graph.outputs)
     kept: list[Op] = []
     for op in reversed(graph.ops):
-        if any(_matters(graph, name, needed) for name in op.outputs):
+        if definition(op).trains or needed.intersection(op.outputs):
             kept.append(op)
-            needed.update(op.inputs)
+            needed.update(n for n in op.inputs if n and graph[n].role is Role.ACTIVATION)
     return graph.with_ops(reversed(kept))
-
-
-def _matters(graph: Graph, name: str, needed: set[str]) -> bool:
-    tensor = graph[name]
-    if tensor.role in (Role.STATE, Role.BUFFER):
-        return not name.endswith("_range")
-    return name in needed

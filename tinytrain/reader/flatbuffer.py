@@ -23,6 +23,7 @@ MAX_TENSORS = 20_000
 MAX_SUBGRAPHS = 1_000
 MAX_OPERANDS = 4_096
 MAX_RANK = 8
+MAX_OPTIONS = 32
 MAX_CHANNELS = 1 << 16
 MAX_NAME_BYTES = 1 << 16
 MAX_ELEMENTS = 1 << 22  # all vectors together, buffers apart
@@ -144,6 +145,11 @@ class BoundsCheck:
     def check_options(self, position: int, table: str, where: str) -> None:
         """Check an operator's option table, given the name of its schema class."""
         self._table(position, table if table in TABLES else "Opaque", where)
+        vtable = position - self._number("<i", position)
+        slots = (self._number("<H", vtable) - 4) // 2
+        for slot in range(min(slots, MAX_OPTIONS)):
+            if self._number("<H", vtable + 4 + 2 * slot) >= self._number("<H", vtable + 2):
+                raise corrupt("an option lies outside of its table", where)
 
     def _number(self, form: str, position: int) -> int:
         if position < 0 or position + struct.calcsize(form) > len(self._data):

@@ -36,7 +36,10 @@ class TensorTable:
         self._reasons: dict[int, tuple[str, ...]] = {}
         self._tensors: dict[int, Tensor] = {}
         names = Names(taken)
-        self.names = [names.unique(clean(raw.name, f"t{raw.index}")) for raw in self._raw]
+        # activations first: fused layers name their weights after the same operator
+        ordered = sorted(self._raw, key=lambda raw: raw.data is not None)
+        chosen = {raw.index: names.unique(clean(raw.name, f"t{raw.index}")) for raw in ordered}
+        self.names = [chosen[raw.index] for raw in self._raw]
 
     def role(self, index: int) -> Role:
         """INPUT, CONST or ACTIVATION."""

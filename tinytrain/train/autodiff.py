@@ -21,9 +21,6 @@ from tinytrain.train.layers import layers_of
 from tinytrain.train.options import TrainOptions
 from tinytrain.train.scheme import Choice, Scheme
 
-TARGET = "target"
-LOSS = "loss"
-
 
 def differentiate(
     graph: Graph, scheme: Scheme, options: TrainOptions, mean_square: Mapping[str, float]
@@ -63,7 +60,8 @@ class _Builder:
         self._errors: dict[str, list[Error]] = {}
         self._streams = 0
         self._current = "loss"
-        self._names: dict[str, int] = {}
+        self._loss = ""
+        self._names = graph
         self.graph = self._make_trainable(graph)
         self._needs_error = self._find_needs()
 
@@ -111,17 +109,20 @@ class _Builder:
         part = weights.data[..., list(channels)] if channels else weights.data
         fraction = ""
         if options.weight_state == "int16":
-            fraction = self._zeros(f"{name}_fraction", part.shape, "int8")
+            fraction = self._zeros(self._unique(f"{name}_fraction"), part.shape, "int8")
         elif options.weight_state == "float32":
             data = part.astype(np.float32)
             fraction = self._state(
-                Tensor(f"{name}_master", part.shape, "float32", Role.STATE, data=data)
+                Tensor(self._unique(f"{name}_master"), part.shape, "float32", Role.STATE, data=data)
             )
         norms = np.array([0, squared_sum(part)], np.float32)
-        bound = self._state(Tensor(f"{name}_bound", (2,), "float32", Role.STATE, data=norms))
+        bound = self._state(
+            Tensor(self._unique(f"{name}_bound"), (2,), "float32", Role.STATE, data=norms)
+        )
         accumulator = ""
         if options.batch > 1:
-            accumulator = self._zeros(f"{name}_delta", part.shape, "int32", Role.BUFFER)
+            delta = self._unique(f"{name}_delta")
+            accumulator = self._zeros(delta, part.shape, "int32", Role.BUFFER)
         rho = 1.0
         if options.normalize:
             x = graph[op.inputs[0]]
@@ -139,12 +140,13 @@ class _Builder:
             self._state(replace(graph[name], role=Role.STATE))
         else:
             channels = graph[op.outputs[0]].shape[-1]
-            name = self._zeros(f"{op.name}_bias", (channels,), "int32")
+            name = self._zeros(self._unique(f"{op.name}_bias"), (channels,), "int32")
             op = replace(op, inputs=(*op.inputs[:2], name))
         accumulator = ""
         if self._options.batch > 1:
             shape = self._tensors[name].shape
-            accumulator = self._zeros(f"{name}_delta", shape, "int32", Role.BUFFER)
+            delta = self._unique(f"{name}_delta")
+            accumulator = self._zeros(delta, shape, "int32", Role.BUFFER)
         self._biases[op.name] = TrainedBias(name, accumulator)
         return op
 
@@ -180,9 +182,10 @@ class _Builder:
         return self._streams
 
     def _unique(self, name: str) -> str:
-        count = self._names.get(name, 0)
-        self._names[name] = count + 1
-        return f"{name}_{count + 1}" if count else name
+        fresh = self._names.fresh_name(name)
+        placeholder = Tensor(fresh, (), "int8")
+        self._names = replace(self._names, tensors={**self._names.tensors, fresh: placeholder})
+        return fresh
 
     def new_tensor(self, tag: str, shape: tuple[int, ...], dtype: str = "int8") -> str:
         name = self._unique(f"{self._current}_{tag}")
@@ -250,21 +253,23 @@ class _Builder:
         source = self.graph.producers[result].inputs[0] if cross_entropy else result
         shape = (1,) if cross_entropy else self.graph[source].shape
         dtype = "int32" if cross_entropy else "int8"
-        self._tensors[TARGET] = Tensor(TARGET, shape, dtype, Role.TARGET)
-        self._tensors[LOSS] = Tensor(LOSS, (1,), "float32")
+        target = self._unique("target")
+        self._loss = self._unique("loss")
+        self._tensors[target] = Tensor(target, shape, dtype, Role.TARGET)
+        self._tensors[self._loss] = Tensor(self._loss, (1,), "float32")
         error = self.new_error(source, "error")
-        outputs = (*error[:2], LOSS)
+        outputs = (*error[:2], self._loss)
         if cross_entropy:
             self.emit(
                 "cross_entropy_error",
-                (result, TARGET),
+                (result, target),
                 outputs,
                 error_shape=self.graph[source].shape,
                 smoothing=self._options.label_smoothing,
                 stream=self.stream(),
             )
         else:
-            self.emit("mean_squared_error", (result, TARGET), outputs, stream=self.stream())
+            self.emit("mean_squared_error", (result, target), outputs, stream=self.stream())
         self.add_error(source, error)
 
     def finish(self) -> Graph:
@@ -280,5 +285,5 @@ class _Builder:
         later = [op for op in self._emitted if op.phase is Phase.BACKWARD]
         last = [op for op in self._emitted if op.phase is Phase.APPLY]
         whole = self.graph.with_ops([*forward, *later, *last], self._tensors.values())
-        outputs = (*self.graph.outputs, LOSS)
+        outputs = (*self.graph.outputs, self._loss)
         return Graph(whole.name, whole.tensors, whole.ops, whole.inputs, outputs, self.graph.notes)

@@ -42,7 +42,7 @@ def attach_loss(graph: Graph, options: TrainOptions, mean_square: Mapping[str, f
         )
     if options.loss == "mse":
         return graph
-    before = _skip_softmax(graph, graph.outputs[0])
+    before, beta = _skip_softmax(graph, graph.outputs[0])
     classifier = _classifier(graph, before)
     if classifier is None:
         if options.classes is not None:
@@ -53,20 +53,27 @@ def attach_loss(graph: Graph, options: TrainOptions, mean_square: Mapping[str, f
                 " or a 1x1 convolution",
                 hint="leave out the number of classes to train the model's own output",
             )
-        return _with_scores(graph, before, graph[before].q.scales(graph[before].size))
-    return _with_logits(graph, classifier, options, mean_square)
+        if graph[before].size != graph[before].shape[-1]:
+            raise InputError(
+                "several-rows",
+                "train",
+                f"cross-entropy needs one row of logits, the model gives {graph[before].shape}",
+                hint="choose the loss mse, or a model that classifies the whole input",
+            )
+        return _with_scores(graph, before, beta * graph[before].q.scales(graph[before].size))
+    return _with_logits(graph, classifier, beta, options, mean_square)
 
 
-def _skip_softmax(graph: Graph, name: str) -> str:
-    """The tensor before a final SOFTMAX (and RESHAPEs after it)."""
+def _skip_softmax(graph: Graph, name: str) -> tuple[str, float]:
+    """The tensor before a final SOFTMAX (and RESHAPEs after it), and the softmax's beta."""
     current = name
     while (op := graph.producers.get(current)) is not None:
         if op.kind == "softmax":
-            return op.inputs[0]
+            return op.inputs[0], op.float("beta")
         if op.kind != "reshape":
             break
         current = op.inputs[0]
-    return name
+    return name, 1.0
 
 
 def _classifier(graph: Graph, name: str) -> Op | None:
@@ -85,7 +92,11 @@ def _classifier(graph: Graph, name: str) -> Op | None:
 
 
 def _with_logits(
-    graph: Graph, classifier: Op, options: TrainOptions, mean_square: Mapping[str, float]
+    graph: Graph,
+    classifier: Op,
+    beta: float,
+    options: TrainOptions,
+    mean_square: Mapping[str, float],
 ) -> Graph:
     x, old = graph[classifier.inputs[0]], graph[classifier.inputs[1]]
     features = old.shape[-1]
@@ -101,13 +112,18 @@ def _with_logits(
         quant, data, bias = Quant((scale,)), _fresh_weights(classes, features, options.seed), None
     if bias is None:
         bias = np.zeros(classes, np.int32)
-    weights = Tensor("head_weights", (classes, features), "int8", Role.CONST, quant, data)
-    bias_tensor = Tensor("head_bias", (classes,), "int32", Role.CONST, None, bias)
-    logits = Tensor("logits", (1, classes), "int32")
+    weights = Tensor(
+        graph.fresh_name("head_weights"), (classes, features), "int8", Role.CONST, quant, data
+    )
+    bias_tensor = Tensor(graph.fresh_name("head_bias"), (classes,), "int32", Role.CONST, None, bias)
+    logits = Tensor(graph.fresh_name("logits"), (1, classes), "int32")
     head = Op("logits", "head", (x.name, weights.name, bias_tensor.name), (logits.name,))
     kept = [op for op in graph.ops if op.name != classifier.name]
     cut = _cut(graph.with_ops([*kept, head], [weights, bias_tensor, logits]), head)
-    return _with_scores(cut, logits.name, np.float32(x.q.scale0) * quant.scales(classes))
+    if options.classes is not None:
+        beta = 1.0
+    scales = np.float32(beta * x.q.scale0) * quant.scales(classes)
+    return _with_scores(cut, logits.name, scales)
 
 
 def _has_bias(op: Op) -> bool:
@@ -127,7 +143,7 @@ def _cut(graph: Graph, last: Op) -> Graph:
 
 def _with_scores(graph: Graph, logits: str, scales: Array) -> Graph:
     tensor = graph[logits]
-    scores = Tensor("scores", (tensor.size,), "float32")
+    scores = Tensor(graph.fresh_name("scores"), (tensor.size,), "float32")
     zero_point = tensor.q.zero_point if tensor.quant else 0
     op = Op(
         "class_scores",

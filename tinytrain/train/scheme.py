@@ -17,6 +17,7 @@ A scheme file:
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -81,15 +82,22 @@ def parse_scheme(text: str, graph: Graph) -> Scheme:
         count = _count(text, argument, len(before))
         return Scheme(text, chosen | _choose(before[-count:], weights=preset == "last"))
     path = Path(text)
-    if path.suffix == ".toml" or path.is_file():
+    if path.suffix == ".toml" or _is_file(path):
         return _from_file(path, layers, graph)
     raise UsageError(
         "unknown-scheme", "train", f"unknown scheme {text!r}", hint=f"choose {PRESETS}"
     )
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, for one
+        return False
+
+
 def _count(text: str, argument: str, limit: int) -> int:
-    if not argument.isdecimal() or int(argument) < 1:
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", argument):
         raise UsageError(
             "unknown-scheme", "train", f"unknown scheme {text!r}", hint=f"choose {PRESETS}"
         )
@@ -117,7 +125,7 @@ def _from_file(path: Path, layers: tuple[Layer, ...], graph: Graph) -> Scheme:
             f"cannot read the scheme: {error.strerror}",
             where=str(path),
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # a decoding error is a ValueError
         raise _bad(path, f"not a TOML file: {error}") from error
     unknown = set(table) - _FILE_KEYS
     if unknown:
@@ -140,7 +148,7 @@ def _from_file(path: Path, layers: tuple[Layer, ...], graph: Graph) -> Scheme:
         earlier = chosen.get(choice.op)
         bias = choice.bias or (earlier is not None and earlier.bias)
         chosen[choice.op] = replace(choice, bias=bias)
-    if not chosen:
+    if not any(choice.weights or choice.bias for choice in chosen.values()):
         raise _bad(path, "nothing is trained")
     return Scheme(path.name, chosen)
 

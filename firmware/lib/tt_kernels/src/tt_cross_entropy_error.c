@@ -20,8 +20,9 @@ void tt_cross_entropy_error(const tt_cross_entropy_error_params *params,
         const float magnitude = error < 0.0f ? -error : error;
         largest = magnitude > largest ? magnitude : largest;
     }
-    /* with no error at all any scale does: the integers are 0 */
-    const float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
+    /* with next to no error any scale does: the integers are 0, and 127 / largest may overflow */
+    const bool some = largest >= TT_SMALLEST_SCORE;
+    const float factor = some ? 127.0f / largest : 0.0f;
     uint32_t counter = tt_stream_key(step, params->stream);
     for (int32_t c = 0; c < params->classes; c++) {
         const float error = io->scores[c] - wanted(params, even, c, target);
@@ -32,7 +33,7 @@ void tt_cross_entropy_error(const tt_cross_entropy_error_params *params,
         q -= (float)q > shifted ? 1 : 0; /* floor */
         io->error[c] = (int8_t)tt_clamp(q, -127, 127);
     }
-    *io->error_scale = largest > 0.0f ? largest / 127.0f : 1.0f;
+    *io->error_scale = some ? largest / 127.0f : 1.0f;
     const float score = io->scores[target];
     *io->loss = -tt_log(score > TT_SMALLEST_SCORE ? score : TT_SMALLEST_SCORE);
 }

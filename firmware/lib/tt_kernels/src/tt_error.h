@@ -54,7 +54,7 @@ static inline int8_t tt_error_next(tt_error_requantizer *r, int32_t accumulator)
 /* The scale of the errors, given that of the accumulator. */
 static inline float tt_error_scale(const tt_error_requantizer *r, float accumulator_scale)
 {
-    const float ratio = (float)(UINT32_C(65536) << (uint32_t)r->shift) / (float)r->multiplier;
+    const float ratio = (float)(UINT64_C(65536) << (uint32_t)r->shift) / (float)r->multiplier;
     return accumulator_scale * ratio;
 }
 

@@ -41,7 +41,8 @@ int32_t tt_weight_delta(int32_t gradient, tt_step_multiplier step)
 
 float tt_bound_factor(float step2, float weight2, float tau)
 {
-    const float limit2 = (tau * tau) * weight2;
+    /* weights that are all zero are bounded as if one of them were one step */
+    const float limit2 = (tau * tau) * (weight2 > 1.0f ? weight2 : 1.0f);
     if (tau == 0.0f || step2 <= limit2) {
         return 1.0f;
     }

@@ -1,0 +1,432 @@
+"""The only file that knows the order of the stages.
+
+    model.tflite -> read -> head, loss -> differentiate -> prune, mask bits -> plan -> generate
+    -> simulator | emulator | project folder
+
+In: paths and options. Out: frozen results. It prints nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from codegen import generate as generate_files
+from codegen import write_project
+from codegen.program import build_program
+from tinytrain.analysis.cost import graph_cost
+from tinytrain.analysis.verify import verify
+from tinytrain.boards import DEFAULT_STACK_BYTES, Board
+from tinytrain.errors import InputError
+from tinytrain.interp import mean_squares
+from tinytrain.ir import Graph, Phase, Role, Tensor
+from tinytrain.memory import Plan
+from tinytrain.memory import plan as plan_memory
+from tinytrain.passes.mask_bits import keep_mask_bits
+from tinytrain.passes.prune import prune
+from tinytrain.reader import read
+from tinytrain.reader.dataset import Dataset, read_dataset
+from tinytrain.toolchain.emulator import EmulatorResult, emulate_project
+from tinytrain.toolchain.job import Item, Job
+from tinytrain.toolchain.simulator import Simulator
+from tinytrain.train import TrainOptions, attach_loss, differentiate, parse_scheme
+from tinytrain.train.schedule import learning_rates, sample_order
+
+Array = npt.NDArray[Any]
+Progress = Callable[[int, int], None]
+
+CALIBRATION_SAMPLES = 16  # whose mean squares set rho and the scale of a fresh classifier
+CALIBRATION_STEPS = 64  # that measure error ranges and step norms without learning
+CODE_BYTES = 40 * 1024  # allowance for machine code in `plan`, which does not build
+RUNTIME_BYTES = 1024  # allowance for .data and .bss beside the model's memory
+
+
+@dataclass(frozen=True)
+class Training:
+    """What to train: the model and every choice that shapes the training graph."""
+
+    model: Path
+    scheme: str = "head"
+    options: TrainOptions = field(default_factory=TrainOptions)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A training graph with its memory plan.
+
+    Attributes:
+        training: what was asked for.
+        model: the forward graph as read.
+        graph: the training graph.
+        plan: its memory plan; `plan.graph` is `graph` in execution order.
+    """
+
+    training: Training
+    model: Graph
+    graph: Graph
+    plan: Plan
+
+    @property
+    def input(self) -> Tensor:
+        """The model's input."""
+        return self.model[self.model.inputs[0]]
+
+    @property
+    def result(self) -> Tensor:
+        """Class scores (float32) or values (int8)."""
+        return self.graph[self.graph.outputs[0]]
+
+    @cached_property
+    def files(self) -> Mapping[str, bytes]:
+        """The generated library without a board: path -> content."""
+        return generate_files(self.plan)
+
+
+def prepare(training: Training, samples: Array | None = None) -> Prepared:
+    """Read, differentiate and plan.
+
+    Args:
+        training: what to train.
+        samples: int8 [N, ...] from the user's data for calibration; without them the mean
+            squares of activations are estimated from their quantized ranges.
+
+    Raises:
+        TinytrainError: as the stages say.
+    """
+    model = read(training.model)
+    return prepare_graph(model, training, samples)
+
+
+def prepare_graph(model: Graph, training: Training, samples: Array | None = None) -> Prepared:
+    """The same from a graph already read."""
+    squares = mean_squares(model, samples[:CALIBRATION_SAMPLES]) if samples is not None else {}
+    forward = attach_loss(model, training.options, squares)
+    scheme = parse_scheme(training.scheme, forward)
+    graph = keep_mask_bits(prune(differentiate(forward, scheme, training.options, squares)))
+    verify(graph)
+    return Prepared(training, model, graph, plan_memory(graph))
+
+
+def load_data(path: Path, training: Training) -> tuple[Graph, Dataset]:
+    """Read the model and a data file that fits it."""
+    model = read(training.model)
+    return model, read_data(path, model, training.options)
+
+
+def read_data(path: Path, model: Graph, options: TrainOptions) -> Dataset:
+    """Read a data file for a model (see `reader.dataset`)."""
+    output = model[model.outputs[0]] if options.loss == "mse" else None
+    classes = options.classes or model[model.outputs[0]].size
+    return read_dataset(path, model[model.inputs[0]], output=output, classes=classes)
+
+
+# ---- does it fit? ----
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The sizes of a plan beside those of a board; bytes."""
+
+    model: str
+    board: str
+    scheme: str
+    arena_bytes: int
+    lower_bound_bytes: int
+    inference_arena_bytes: int
+    trained_bytes: int
+    buffer_bytes: int
+    stack_bytes: int
+    sram_bytes: int
+    board_sram_bytes: int
+    flash_bytes: int
+    board_flash_bytes: int
+    macs_forward: int
+    macs_backward: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether SRAM and flash suffice."""
+        return (
+            self.sram_bytes <= self.board_sram_bytes and self.flash_bytes <= self.board_flash_bytes
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        fields = {k: v for k, v in vars(self).items() if not k.startswith("macs_")}
+        macs = {"forward": self.macs_forward, "backward": self.macs_backward}
+        return {**fields, "fits": self.fits, "macs": macs}
+
+
+def fit(prepared: Prepared, board: Board) -> Fit:
+    """Compare a plan with a board.
+
+    SRAM is arena, states, buffers, stack and an allowance for the runtime; flash is constants,
+    the states' initial values and an allowance for code. `emulate` measures both.
+    """
+    plan = prepared.plan
+    cost = graph_cost(plan.graph)
+    program = build_program(plan)
+    memory = plan.arena_bytes + plan.state.state_bytes + plan.state.buffer_bytes
+    return Fit(
+        model=prepared.training.model.name,
+        board=board.name,
+        scheme=prepared.training.scheme,
+        arena_bytes=plan.arena_bytes,
+        lower_bound_bytes=plan.lower_bound_bytes,
+        inference_arena_bytes=plan.inference_arena_bytes,
+        trained_bytes=plan.state.state_bytes,
+        buffer_bytes=plan.state.buffer_bytes,
+        stack_bytes=DEFAULT_STACK_BYTES,
+        sram_bytes=memory + DEFAULT_STACK_BYTES + RUNTIME_BYTES,
+        board_sram_bytes=board.ram.bytes,
+        flash_bytes=program.flash_bytes + CODE_BYTES,
+        board_flash_bytes=board.flash.bytes,
+        macs_forward=cost.macs(Phase.FORWARD),
+        macs_backward=cost.macs(Phase.BACKWARD, Phase.APPLY),
+    )
+
+
+# ---- training runs ----
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a training run goes.
+
+    Attributes:
+        epochs: passes over the training samples.
+        learning_rate: largest rate.
+        schedule: "cosine" or "constant".
+        warmup: fraction of the steps over which the rate rises.
+        seed: of the order of samples and of stochastic rounding.
+    """
+
+    epochs: int = 10
+    learning_rate: float = 0.01
+    schedule: str = "cosine"
+    warmup: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A calibrated training graph with the steps to take.
+
+    Attributes:
+        prepared: with calibrated initial states.
+        data: the samples.
+        order: int32 [steps], indices into the training samples.
+        rates: float32 [steps].
+        seed: of stochastic rounding.
+    """
+
+    prepared: Prepared
+    data: Dataset
+    order: Array
+    rates: Array
+    seed: int
+
+
+def start_run(
+    training: Training, data: Path | Dataset, run: RunOptions, steps: int | None = None
+) -> Run:
+    """Read model and data, build the training graph, calibrate it.
+
+    Args:
+        steps: take only so many samples (whole batches), None for all epochs.
+    """
+    model = read(training.model)
+    dataset = data if isinstance(data, Dataset) else read_data(data, model, training.options)
+    prepared = calibrate(prepare_graph(model, training, dataset.x_train), dataset, run)
+    batch = training.options.batch
+    epochs = run.epochs
+    if steps is not None:
+        epochs = max(1, -(-steps // len(dataset.x_train)))
+    order = sample_order(len(dataset.x_train), epochs, batch, run.seed)
+    if steps is not None:
+        order = order[: max(batch, steps // batch * batch)]
+    rates = learning_rates(run.learning_rate, len(order), run.schedule, run.warmup)
+    return Run(prepared, dataset, order, rates, run.seed)
+
+
+def calibrate(prepared: Prepared, data: Dataset, run: RunOptions) -> Prepared:
+    """Measure error ranges and step norms on some samples, and make them the initial states."""
+    if len(prepared.graph.outputs) < 2:  # nothing is trained
+        return prepared
+    count = min(CALIBRATION_STEPS, len(data.x_train))
+    simulator = Simulator(prepared.files)
+    simulator.set_seed(run.seed)
+    simulator.train(
+        data.x_train[:count], data.y_train[:count], run.learning_rate, apply=False
+    )
+    measured = prepared.plan.state.unpack(simulator.state())
+
+    def adopt(tensor: Tensor) -> Tensor:
+        if tensor.role is Role.STATE:
+            return replace(tensor, data=measured[tensor.name])
+        return tensor
+
+    graph = prepared.graph.map_tensors(adopt)
+    planned = replace(prepared.plan, graph=prepared.plan.graph.map_tensors(adopt))
+    return Prepared(prepared.training, prepared.model, graph, planned)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What a training run in the host simulator did.
+
+    Attributes:
+        accuracy_before, accuracy_after: on the test samples; None with the mean squared error.
+        loss_before, loss_after: mean squared error on the test samples; None with cross-entropy.
+        loss: mean training loss of the last tenth of the steps.
+        steps: samples trained on.
+        samples_per_second: of training, on this host.
+        state_sha256: of the trained state.
+        state: the trained state.
+    """
+
+    accuracy_before: float | None
+    accuracy_after: float | None
+    loss_before: float | None
+    loss_after: float | None
+    loss: float
+    steps: int
+    samples_per_second: float
+    state_sha256: str
+    state: bytes = field(repr=False)
+    losses: tuple[float, ...] = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {k: v for k, v in vars(self).items() if k not in ("state", "losses")}
+
+
+def simulate(run: Run, progress: Progress | None = None) -> Simulation:
+    """Train in the host simulator.
+
+    Args:
+        progress: called with (steps done, steps).
+    """
+    data = run.data
+    simulator = Simulator(run.prepared.files)
+    simulator.set_seed(run.seed)
+    simulator.set_batch(run.prepared.training.options.batch)
+    before = _evaluate(simulator, run.prepared, data)
+    started = time.perf_counter()
+    losses = simulator.train(
+        data.x_train, data.y_train, run.rates, order=run.order, progress=progress
+    )
+    seconds = time.perf_counter() - started
+    after = _evaluate(simulator, run.prepared, data)
+    state = simulator.state()
+    tail = losses[-max(1, len(losses) // 10) :]
+    labels = run.prepared.training.options.loss == "cross-entropy"
+    return Simulation(
+        accuracy_before=before if labels else None,
+        accuracy_after=after if labels else None,
+        loss_before=None if labels else before,
+        loss_after=None if labels else after,
+        loss=float(np.mean(tail)),
+        steps=len(losses),
+        samples_per_second=len(losses) / max(seconds, 1e-9),
+        state_sha256=hashlib.sha256(state).hexdigest(),
+        state=state,
+        losses=tuple(float(v) for v in losses),
+    )
+
+
+def _evaluate(simulator: Simulator, prepared: Prepared, data: Dataset) -> float:
+    """Accuracy, or mean squared error in real units."""
+    results = simulator.infer(data.x_test)
+    if prepared.training.options.loss == "cross-entropy":
+        return float(np.mean(np.argmax(results, axis=1) == data.y_test))
+    difference = results.astype(np.float64) - data.y_test.reshape(results.shape)
+    return float(np.mean((difference * prepared.result.q.scale0) ** 2))
+
+
+# ---- firmware ----
+
+
+def compile_project(prepared: Prepared, board: Board, directory: Path) -> Mapping[str, bytes]:
+    """Write the PlatformIO project; returns its files.
+
+    Raises:
+        InputError: the model does not fit the board, or the folder holds something else.
+    """
+    sizes = fit(prepared, board)
+    if not sizes.fits:
+        raise does_not_fit(sizes)
+    files = generate_files(prepared.plan, boards=(board,))
+    write_project(files, directory)
+    return files
+
+
+def does_not_fit(sizes: Fit) -> InputError:
+    """The error that says what is too large, and by how much."""
+    over = []
+    if sizes.sram_bytes > sizes.board_sram_bytes:
+        over.append(f"SRAM {sizes.sram_bytes:,} of {sizes.board_sram_bytes:,} bytes")
+    if sizes.flash_bytes > sizes.board_flash_bytes:
+        over.append(f"flash {sizes.flash_bytes:,} of {sizes.board_flash_bytes:,} bytes")
+    return InputError(
+        "does-not-fit",
+        "plan",
+        f"{sizes.model} with scheme {sizes.scheme} does not fit {sizes.board}: {'; '.join(over)}",
+        hint="train fewer layers (see: tinytrain plan), or choose a larger board",
+    )
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """What a training run in QEMU did; instructions are exact, cycles are not modelled."""
+
+    instructions_infer: int
+    instructions_train_step: int
+    stack_bytes: int
+    data_bss_bytes: int
+    flash_bytes: int
+    state_sha256: str
+    steps: int
+    loss: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        fields = {k: v for k, v in vars(self).items() if not k.startswith("instructions_")}
+        counts = {"infer": self.instructions_infer, "train_step": self.instructions_train_step}
+        return {"instructions": counts, **fields}
+
+
+def emulate(run: Run, board: Board, directory: Path, progress: Progress | None = None) -> Emulation:
+    """Build the firmware with PlatformIO in `directory`, run it in QEMU on the run's samples.
+
+    Raises:
+        InputError: the model does not fit. ToolError: a tool is missing or failed.
+    """
+    compile_project(run.prepared, board, directory)
+    data = run.data
+    items = [Item.infer(data.x_train[run.order[0]])]
+    items += [
+        Item.train(data.x_train[i], data.y_train[i], float(rate))
+        for i, rate in zip(run.order, run.rates, strict=True)
+    ]
+    job = Job(run.seed, run.prepared.training.options.batch, tuple(items))
+    result: EmulatorResult = emulate_project(directory, board, job, progress=progress)
+    return Emulation(
+        instructions_infer=result.instructions_infer,
+        instructions_train_step=result.instructions_train_step,
+        stack_bytes=result.stack_bytes,
+        data_bss_bytes=result.data_bss_bytes,
+        flash_bytes=result.flash_bytes,
+        state_sha256=hashlib.sha256(result.state).hexdigest(),
+        steps=len(run.order),
+        loss=statistics.fmean(result.losses[-max(1, len(result.losses) // 10) :]),
+    )

@@ -1,0 +1,427 @@
+"""The simulator: generated C compiled for this machine and loaded into this process.
+
+In: a generated project, NumPy arrays. Out: NumPy arrays, the same bits as on a board. Must not
+know graphs: names, places and shapes come from the project's manifest.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinytrain.errors import InputError, InternalError, UsageError
+from tinytrain.resources import data_dir
+from tinytrain.toolchain.generated import Generated, Source, load_generated
+from tinytrain.toolchain.host import compile_shared_library, find_host_compiler
+
+Array = npt.NDArray[Any]
+Progress = Callable[[int, int], None]
+
+GUARD_BYTES = 1024
+_GUARD = 0xA5
+_ALIGNMENT = 64
+_CHUNK_S = 0.1
+_STAGE = "simulator"
+
+
+class _Run(ctypes.Structure):
+    """`tt_host_run` of firmware/ports/host/tt_host.c."""
+
+    _fields_ = [
+        ("inputs", ctypes.c_void_p),
+        ("targets", ctypes.c_void_p),
+        ("rates", ctypes.c_void_p),
+        ("order", ctypes.c_void_p),
+        ("count", ctypes.c_uint64),
+        ("outputs", ctypes.c_void_p),
+        ("losses", ctypes.c_void_p),
+        ("best", ctypes.c_void_p),
+        ("apply", ctypes.c_int32),
+    ]
+
+
+class Simulator:
+    """One model under simulation: its memory is its own, so several can be used side by side.
+
+    Args:
+        source: the project's folder, or its files as `codegen.generate` returns them.
+
+    Raises:
+        InputError: not a generated project.
+        ToolError: there is no C compiler, or it refused the sources.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.project: Generated = load_generated(source)
+        self._library = load_library(self.project)
+        size = self.project.memory_bytes
+        block = np.full(size + 2 * GUARD_BYTES + _ALIGNMENT, _GUARD, np.uint8)
+        start = GUARD_BYTES + -(block.ctypes.data + GUARD_BYTES) % _ALIGNMENT
+        self._guards = (block[:start], block[start + size :])
+        self._memory = block[start : start + size]
+        self._model = np.zeros(self._library.tt_host_model_bytes() + 64, np.uint8)
+        self._call("tt_host_open", self._memory.ctypes.data, ctypes.c_uint64(size))
+
+    # ---- running ----
+
+    def infer(self, x: Array) -> Array:
+        """Run the model.
+
+        Args:
+            x: int8 [N, ...] in the model's input shape.
+
+        Returns:
+            float32 [N, classes] scores, or int8 [N, values].
+        """
+        outputs, _ = self._infer(x)
+        return outputs
+
+    def predict(self, x: Array) -> npt.NDArray[np.int32]:
+        """The index of the largest output of each sample, int32 [N]; `x` as in `infer`."""
+        _, best = self._infer(x)
+        return best
+
+    def train(
+        self,
+        x: Array,
+        targets: Array,
+        rates: Array | float,
+        *,
+        order: Array | None = None,
+        apply: bool = True,
+        progress: Progress | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """Take one step a sample.
+
+        Args:
+            x: int8 [N, ...] in the model's input shape.
+            targets: int [N] class indices, or int8 [N, ...] values at the output's scale.
+            rates: learning rate of each step, or one for all; finite, >= 0.
+            order: indices of the samples to take, in turn; all of them once unless given.
+            apply: False calibrates: errors and steps are measured, nothing is learned.
+            progress: called with (steps done, steps in all) every tenth of a second or so.
+
+        Returns:
+            float32 [steps], the loss of each sample before its update.
+
+        Raises:
+            InputError: shapes, types, classes, indices or rates are not as they should be.
+            UsageError: the program can only infer.
+        """
+        inputs, wanted = self._check_inputs(x), self._check_targets(targets, len(x))
+        turns = self._check_order(order, len(inputs))
+        steps = np.broadcast_to(np.asarray(rates, np.float32), turns.shape)
+        if not np.all(np.isfinite(steps) & (steps >= 0)):
+            raise _bad("rates", "learning rates must be finite and not negative")
+        steps = np.ascontiguousarray(steps)
+        losses, best = np.zeros(len(turns), np.float32), np.zeros(len(turns), np.int32)
+        for part in _chunks(len(turns), progress):
+            run = _Run(
+                inputs=inputs.ctypes.data,
+                targets=wanted.ctypes.data,
+                rates=steps[part].ctypes.data,
+                order=turns[part].ctypes.data,
+                count=len(turns[part]),
+                losses=losses[part].ctypes.data,
+                best=best[part].ctypes.data,
+                apply=int(apply),
+            )
+            self._call("tt_host_train", ctypes.byref(run))
+        return losses
+
+    # ---- what is kept ----
+
+    def state(self) -> bytes:
+        """The trained state: the bytes that a board would hold and save."""
+        return self._memory[: self.project.state_bytes].tobytes()
+
+    def set_state(self, state: bytes) -> None:
+        """Replace the trained state.
+
+        Raises:
+            InputError: it has another size.
+        """
+        if len(state) != self.project.state_bytes:
+            raise _bad(
+                "state", f"the state has {len(state)} bytes, not {self.project.state_bytes}"
+            )
+        self._call("tt_set_state", ctypes.c_char_p(state), ctypes.c_size_t(len(state)))
+
+    def reset(self) -> None:
+        """Back to the initial state and step 0; seed and batch stay."""
+        self._library.tt_reset(self._model_pointer)
+
+    @property
+    def step_index(self) -> int:
+        """Steps taken: the random numbers of a step depend on its index and the seed."""
+        return int(self._library.tt_step_index(self._model_pointer))
+
+    @step_index.setter
+    def step_index(self, index: int) -> None:
+        self._library.tt_set_step_index(self._model_pointer, ctypes.c_uint32(index))
+
+    def set_seed(self, seed: int) -> None:
+        """Seed of the random numbers, 32 bits."""
+        self._library.tt_set_seed(self._model_pointer, ctypes.c_uint32(seed))
+
+    def set_batch(self, samples: int) -> None:
+        """Samples whose gradients are summed up before a step, 1 to 256.
+
+        Raises:
+            UsageError: the program updates after each sample.
+            InputError: the number is out of range.
+        """
+        if not self.project.batches:
+            if samples != 1:
+                raise UsageError(
+                    "no-batch",
+                    _STAGE,
+                    "this program updates after each sample",
+                    hint="generate it with --batch",
+                )
+            return
+        if not 1 <= samples <= 256:
+            raise _bad("batch", f"a batch of {samples} samples; 1 to 256 are possible")
+        self._call("tt_set_batch", ctypes.c_uint16(samples))
+
+    def values(self, name: str) -> Array:
+        """A copy of a tensor as it lies in memory now; arena tensors come and go."""
+        return read_tensor(self.project, self._memory, name)
+
+    def trace(
+        self, x: Array, target: Array | int | None = None, *, train: bool = False,
+        rate: float = 0.0, apply: bool = True,
+    ) -> dict[str, Array]:  # fmt: skip
+        """Run one sample, watching every operator.
+
+        Args:
+            x: int8, one sample in the model's input shape.
+            target: class index or int8 values; needed with `train`.
+            train: whether to take a training step (which counts and, with `apply`, teaches).
+
+        Returns:
+            Tensor -> its value right after the operator that wrote it (the last one, if several).
+
+        Raises:
+            InternalError: an operator wrote outside of its outputs and its scratch.
+        """
+        inputs = self._check_inputs(np.asarray(x).reshape(1, *self.project.input_shape))
+        watch = _Watch(self.project, self._memory, inputs)
+        library = load_library(self.project, trace=True)
+        callback = _TRACE(watch.after)
+        library.tt_host_set_trace(callback)
+        library.tt_host_use(self._model_pointer)
+        outputs = np.zeros(self.project.output_bytes, np.uint8)
+        zeros, best, losses = np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.float32)
+        rates = np.array([rate], np.float32)
+        run = _Run(
+            inputs=self._memory[self.project.input_offset :].ctypes.data,
+            rates=rates.ctypes.data,
+            order=zeros.ctypes.data,
+            count=1,
+            outputs=outputs.ctypes.data,
+            losses=losses.ctypes.data,
+            best=best.ctypes.data,
+            apply=int(apply),
+        )
+        try:
+            if train:
+                wanted = self._check_targets(np.asarray(target).reshape(1, -1), 1)
+                run.targets = wanted.ctypes.data
+                self._call("tt_host_train", ctypes.byref(run), library=library)
+            else:
+                self._call("tt_host_infer", ctypes.byref(run), library=library)
+        finally:
+            library.tt_host_set_trace(_TRACE(0))
+            self._library.tt_host_use(self._model_pointer)
+        watch.finish()
+        return watch.values
+
+    # ---- inside ----
+
+    @property
+    def _model_pointer(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self._model.ctypes.data)
+
+    def _infer(self, x: Array) -> tuple[Array, npt.NDArray[np.int32]]:
+        inputs = self._check_inputs(x)
+        turns = np.arange(len(inputs), dtype=np.int64)
+        shape = (len(inputs), self.project.output_count)
+        outputs, best = np.zeros(shape, self.project.output_dtype), np.zeros(len(inputs), np.int32)
+        run = _Run(
+            inputs=inputs.ctypes.data,
+            order=turns.ctypes.data,
+            count=len(turns),
+            outputs=outputs.ctypes.data,
+            best=best.ctypes.data,
+        )
+        self._call("tt_host_infer", ctypes.byref(run))
+        return outputs, best
+
+    def _call(self, function: str, *arguments: Any, library: ctypes.CDLL | None = None) -> None:
+        library = library or self._library
+        status = int(getattr(library, function)(self._model_pointer, *arguments))
+        if any(bool(np.any(guard != _GUARD)) for guard in self._guards):
+            raise InternalError(
+                "memory-overrun", _STAGE, "the C wrote outside of its memory", where=function
+            )
+        if status != 0:
+            text = library.tt_status_text(status).decode("ascii")
+            raise InternalError("runtime-status", _STAGE, f"{function}: {text}")
+
+    def _check_inputs(self, x: Array) -> npt.NDArray[np.int8]:
+        shape = self.project.input_shape
+        inner = shape[1:] if shape[:1] == (1,) else shape
+        x = np.asarray(x)
+        if x.dtype != np.int8 or x.ndim == 0 or x[0:1].size not in (0, self.project.input_bytes):
+            raise _bad("x", f"inputs must be int8 [N, {', '.join(map(str, inner))}], "
+                       f"not {x.dtype}{list(x.shape)}")  # fmt: skip
+        return np.ascontiguousarray(x).reshape(len(x), -1)
+
+    def _check_targets(self, targets: Array, count: int) -> Array:
+        kind, project = self.project.target, self.project
+        if kind == "none":
+            raise UsageError(
+                "no-training", _STAGE, "this program can only infer",
+                hint="generate it with a scheme that trains something",
+            )  # fmt: skip
+        targets = np.asarray(targets)
+        if len(targets) != count:
+            raise _bad("targets", f"{len(targets)} targets for {count} samples")
+        if kind == "values":
+            if targets.dtype != np.int8 or targets.size != count * project.output_count:
+                raise _bad("targets", f"targets must be int8 [N, {project.output_count}], "
+                           f"not {targets.dtype}{list(targets.shape)}")  # fmt: skip
+            return np.ascontiguousarray(targets)
+        if targets.size != count or not np.issubdtype(targets.dtype, np.integer):
+            raise _bad("targets", "targets must be integers [N], the index of the class")
+        if count and (targets.min() < 0 or targets.max() >= project.classes):
+            raise _bad("targets", f"classes are 0 to {project.classes - 1}, not "
+                       f"{targets.min()} to {targets.max()}")  # fmt: skip
+        return np.ascontiguousarray(targets.reshape(-1), np.int32)
+
+    @staticmethod
+    def _check_order(order: Array | None, count: int) -> npt.NDArray[np.int64]:
+        if order is None:
+            return np.arange(count, dtype=np.int64)
+        turns = np.ascontiguousarray(order, np.int64).reshape(-1)
+        if turns.size and (turns.min() < 0 or turns.max() >= count):
+            raise _bad("order", f"indices of samples are 0 to {count - 1}")
+        return turns
+
+
+_TRACE = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
+
+
+class _Watch:
+    """Looks at the memory after each operator."""
+
+    def __init__(self, project: Generated, memory: npt.NDArray[np.uint8], inputs: Array) -> None:
+        self._project, self._memory = project, memory
+        self.values: dict[str, Array] = {}
+        self._strays: list[str] = []
+        start = project.input_offset
+        memory[start : start + project.input_bytes] = inputs.view(np.uint8).reshape(-1)
+        for place in project.tensors.values():
+            if place.role == "input":
+                self.values[place.name] = read_tensor(project, memory, place.name)
+        self._before = memory.copy()
+
+    def after(self, index: int) -> None:
+        """Note what operator `index` wrote, and whether it wrote what is not its own."""
+        op = self._project.ops[index]
+        changed = self._memory != self._before
+        for name in op.outputs:
+            place = self._project.tensors[name]
+            value = read_tensor(self._project, self._memory, name)
+            self.values[name] = value
+            changed[place.offset : place.offset + value.nbytes] = False
+        if op.scratch is not None:
+            changed[op.scratch[0] : op.scratch[0] + op.scratch[1]] = False
+        if changed.any():
+            self._strays.append(f"{op.name} ({op.kind}) at byte {int(np.argmax(changed))}")
+        self._before[:] = self._memory
+
+    def finish(self) -> None:
+        """Raise what was found; an exception cannot pass through C."""
+        if self._strays:
+            raise InternalError(
+                "stray-write",
+                _STAGE,
+                "an operator wrote outside of its outputs and its scratch",
+                where="; ".join(self._strays[:4]),
+            )
+
+
+def read_tensor(project: Generated, memory: npt.NDArray[np.uint8], name: str) -> Array:
+    """A copy of a tensor out of all memory.
+
+    Raises:
+        UsageError: there is no such tensor.
+    """
+    place = project.tensors.get(name)
+    if place is None:
+        raise UsageError("unknown-tensor", _STAGE, f"no tensor is called {name!r}")
+    size = int(np.prod(place.shape, dtype=np.int64)) * np.dtype(place.dtype).itemsize
+    return memory[place.offset : place.offset + size].copy().view(place.dtype).reshape(place.shape)
+
+
+def load_library(project: Generated, *, trace: bool = False) -> ctypes.CDLL:
+    """Compile (or find in the cache) and load the host library of a project.
+
+    Args:
+        trace: the build that reports each operator.
+    """
+    flags = ["-O3", *_native_flags(), f"-DTT_HOST_PROGRAM={project.name}_program"]
+    if trace:
+        flags.append("-DTT_TRACE")
+    host = data_dir("firmware") / "ports" / "host" / "tt_host.c"
+    with project.on_disk() as (sources, includes):
+        path = compile_shared_library([*sources, host], include_dirs=includes, flags=flags)
+    library = ctypes.CDLL(str(path))
+    library.tt_status_text.restype = ctypes.c_char_p
+    library.tt_step_index.restype = ctypes.c_uint32
+    library.tt_host_model_bytes.restype = ctypes.c_uint32
+    library.tt_host_fingerprint.restype = ctypes.c_uint32
+    return library
+
+
+@functools.cache
+def _native_flags() -> tuple[str, ...]:
+    """Code for this very processor; its features go into the cache's key through a define."""
+    if platform.machine().lower() not in ("x86_64", "amd64") or find_host_compiler().is_zig:
+        return ()
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return ()
+    features = next((line for line in lines if line.startswith("flags")), "")
+    return ("-march=native", f"-DTT_HOST_CPU=0x{hashlib.sha256(features.encode()).hexdigest()[:8]}")
+
+
+def _chunks(count: int, progress: Progress | None) -> Any:
+    """Slices of `count` samples, larger and larger, so that each takes about a tenth of a second."""
+    import time
+
+    done, size = 0, count if progress is None else 1
+    while done < count:
+        begin = time.monotonic()
+        part = slice(done, min(count, done + size))
+        yield part
+        done = part.stop
+        if progress is not None:
+            progress(done, count)
+            seconds = max(time.monotonic() - begin, 1e-6)
+            size = max(1, min(size * 2, int((part.stop - part.start) * _CHUNK_S / seconds)))
+
+
+def _bad(where: str, message: str) -> InputError:
+    return InputError("bad-data", _STAGE, message, where=where)
