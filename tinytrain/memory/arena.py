@@ -7,7 +7,7 @@ is the same on every run: nothing depends on clocks. Must not know graphs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -244,3 +244,34 @@ def _repair(puzzle: Problem, offsets: Sequence[int]) -> list[int]:
         if best_peak == puzzle.bound:
             break
     return best
+
+
+def settle(
+    buffers: Sequence[Buffer],
+    layout: Layout,
+    preferred: Sequence[bool],
+    alignment: int = ALIGNMENT,
+) -> Layout:
+    """A layout of the same size whose preferred buffers end lower, if an order gives one.
+
+    Args:
+        buffers: what was placed.
+        layout: where.
+        preferred: for each buffer whether it should lie low.
+    """
+    puzzle = problem(buffers, alignment)
+    given = [offset // alignment for offset in layout.offsets]
+    limit = layout.arena_bytes // alignment
+    chosen = [i for i, low in enumerate(preferred) if low]
+
+    def reach(offsets: Sequence[int]) -> int:
+        return max((offsets[i] + int(puzzle.height[i]) for i in chosen), default=0)
+
+    best = given
+    by_offset = sorted(range(puzzle.count), key=lambda i: (given[i], i))
+    for order in (by_offset, *(order for _, order in orders(puzzle))):
+        low_first = sorted(order, key=lambda i: not preferred[i])
+        offsets = pack(puzzle, low_first)
+        if top(puzzle, offsets) <= limit and reach(offsets) < reach(best):
+            best = offsets
+    return replace(layout, offsets=tuple(offset * alignment for offset in best))

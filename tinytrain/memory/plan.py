@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tinytrain.ir import Graph, Phase
-from tinytrain.memory.arena import Layout, place
+from tinytrain.memory.arena import Layout, place, settle
 from tinytrain.memory.exact import solve_exact
 from tinytrain.memory.live_ranges import (
     ALIGNMENT,
@@ -98,7 +98,7 @@ def plan(graph: Graph, *, reorder: bool = True, time_limit_s: float = 0.0) -> Pl
     if time_limit_s > 0:
         layout = solve_exact(best.ranges.buffers, time_limit_s=time_limit_s, start=best.layout)
         best = replace(best, layout=layout)
-    made = _plan(best)
+    made = _plan(replace(best, layout=_forward_low(best)))
     verify_plan(
         made.graph,
         made.offsets,
@@ -154,6 +154,13 @@ def _separable(graph: Graph, ranges: LiveRanges) -> frozenset[str]:
             live[time] += nbytes
             apart.add(name)
     return frozenset(apart)
+
+
+def _forward_low(candidate: _Candidate) -> Layout:
+    """The layout with the forward part's memory as low as can be had without a larger arena."""
+    forward = len(candidate.graph.phase(Phase.FORWARD))
+    buffers = candidate.ranges.buffers
+    return settle(buffers, candidate.layout, [b.start < forward for b in buffers])
 
 
 def _plan(candidate: _Candidate) -> Plan:

@@ -1,0 +1,1 @@
+"""What tests and scripts share: a `.tflite` writer and reference interpreters."""

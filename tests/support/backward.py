@@ -1,0 +1,246 @@
+"""The backward operators of one forward operator, recorded and run in NumPy.
+
+In: a graph with one operator, values of its tensors, an error of its output. Out: the emitted
+operators in a graph of their own, and the errors they contribute. Must not know: autodiff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tests.support.ckernel import Case
+from tests.support.conformance import run_graph
+from tests.support.tflite_writer import Array
+from tinytrain.ir import Attr, Graph, Op, Phase, Role, Tensor
+from tinytrain.ops.base import Error, Step, Trained, TrainedBias, definition
+
+ERROR_SCALE = np.float32(0.0173)
+STEPS = 4
+Shadow = Callable[..., Array]
+
+
+class Recorder:
+    """A gradient builder (`ops.base.GradBuilder`) for one operator whose activations need errors."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        trained: Mapping[str, Trained] | None = None,
+        bias: TrainedBias | None = None,
+    ) -> None:
+        self.graph = graph
+        self.contributions: dict[str, list[Error]] = {}
+        self.tensors: dict[str, Tensor] = {}
+        self.ops: list[Op] = []
+        self._trained, self._bias = dict(trained or {}), bias
+        self._streams = 0
+        self._names = 0
+        out = graph.ops[-1].outputs[0]
+        tensor = self.new_tensor("given", graph[out].shape)
+        self.given = Error(tensor, self.new_tensor("given_scale", (1,), "float32"), 0.5)
+
+    def needs_error(self, name: str) -> bool:
+        return bool(name) and self.graph[name].data is None
+
+    def trained(self, name: str) -> Trained | None:
+        return self._trained.get(name)
+
+    def trained_bias(self, op: Op) -> TrainedBias | None:
+        return self._bias
+
+    def error_of(self, name: str) -> Error:
+        assert name == self.graph.ops[-1].outputs[0]
+        return self.given
+
+    def emit(
+        self, kind: str, inputs: Sequence[str], outputs: Sequence[str], /, **attrs: Attr
+    ) -> None:
+        self.emit_in(Phase.BACKWARD, kind, inputs, outputs, **attrs)
+
+    def emit_in(
+        self,
+        phase: Phase,
+        kind: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        /,
+        **attrs: Attr,
+    ) -> None:
+        name = f"{kind}_{len(self.ops)}"
+        self.ops.append(Op(kind, name, tuple(inputs), tuple(outputs), attrs, phase))
+
+    def new_tensor(self, tag: str, shape: tuple[int, ...], dtype: str = "int8") -> str:
+        self._names += 1
+        name = f"{tag}_{self._names}"
+        self.tensors[name] = Tensor(name, shape, dtype)
+        return name
+
+    def new_error(self, like: str, tag: str, shape: tuple[int, ...] | None = None) -> Error:
+        tensor = self.new_tensor(tag, self.graph[like].shape if shape is None else shape)
+        return Error(tensor, self.new_tensor(f"{tag}_scale", (1,), "float32"))
+
+    def new_range(self, tag: str, initial: int) -> str:
+        name = self.new_tensor(f"{tag}_range", (1,), "int32")
+        data = np.array([initial], np.int32)
+        self.tensors[name] = replace(self.tensors[name], role=Role.STATE, data=data)
+        return name
+
+    def stream(self) -> int:
+        self._streams += 1
+        return self._streams
+
+    def add_error(self, name: str, error: Error) -> None:
+        assert self.needs_error(name)
+        self.contributions.setdefault(name, []).append(error)
+
+
+@dataclass(frozen=True)
+class Backward:
+    """Emitted operators, and all values after they ran.
+
+    Attributes:
+        graph: the forward graph's tensors and the new ones; only the emitted operators.
+        before: for each operator the values of its inputs when it ran.
+        values: by name, after the last run.
+        contributions: forward tensor -> its errors.
+        given: the error of the output.
+    """
+
+    graph: Graph
+    before: tuple[Mapping[str, Array], ...]
+    values: Mapping[str, Array]
+    contributions: Mapping[str, Sequence[Error]]
+    given: Error
+
+    def cases(self) -> list[Case]:
+        """The emitted operators as they ran last."""
+        return [
+            Case(op, self.graph, before, {n: self.values[n] for n in op.outputs}, step_at(STEPS - 1))
+            for op, before in zip(self.graph.ops, self.before, strict=True)
+        ]
+
+    def real(self, error: Error) -> Array:
+        """An error in real units, float64."""
+        scale = float(self.values[error.scale][0]) * error.gain
+        return self.values[error.tensor].astype(np.float64) * scale
+
+
+def run_backward(
+    recorder: Recorder, forward: Mapping[str, Array], error: Array, steps: int = STEPS
+) -> Backward:
+    """Emit and run the backward pass `steps` times, so that the ranges settle."""
+    op = recorder.graph.ops[-1]
+    definition(op).grad(op, recorder)
+    tensors = {**recorder.graph.tensors, **recorder.tensors}
+    graph = replace(recorder.graph, tensors=tensors, ops=tuple(recorder.ops))
+    values = {n: t.data for n, t in tensors.items() if t.data is not None}
+    values.update(forward)
+    values[recorder.given.tensor] = error
+    values[recorder.given.scale] = np.array([ERROR_SCALE], np.float32)
+    before: list[Mapping[str, Array]] = []
+    for index in range(steps):
+        before = [run_op(graph, emitted, values, step_at(index)) for emitted in graph.ops]
+    for name, errors in recorder.contributions.items():
+        for contributed in errors:
+            assert values[contributed.tensor].shape == recorder.graph[name].shape
+    return Backward(graph, tuple(before), values, recorder.contributions, recorder.given)
+
+
+def step_at(index: int) -> Step:
+    """The step that `run_backward` runs at this index."""
+    return Step(seed=7, index=index, learning_rate=np.float32(0.01))
+
+
+def run_op(graph: Graph, op: Op, values: dict[str, Array], step: Step) -> dict[str, Array]:
+    """Run one operator in `values`; returns what its inputs were."""
+    given = {name: values[name].copy() for name in op.inputs if name}
+    rules = definition(op)
+    inputs = [given[name] if name else None for name in op.inputs]
+    results = rules.run(op, graph, inputs, step)  # type: ignore[arg-type]
+    for name, value, shape in zip(op.outputs, results, rules.shape(op, graph), strict=True):
+        assert value.shape == shape == graph[name].shape, (op.kind, name, value.shape, shape)
+        assert value.dtype == np.dtype(graph[name].dtype), (op.kind, name)
+        values[name] = value
+    return given
+
+
+def random_error(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """int8 values that fill their range well."""
+    return np.clip(np.round(rng.normal(0.0, 45.0, shape)), -127, 127).astype(np.int8)
+
+
+def open_between(low: int, high: int) -> Callable[[Array], Array]:
+    """The clamp mask for outputs strictly between two bounds."""
+    return lambda y: (y > low) & (y < high)
+
+
+def check_gradients(
+    graph: Graph,
+    x: Array,
+    shadow: Shadow,
+    mask: Callable[[Array], Array] = lambda y: np.ones(y.shape, bool),
+    *,
+    seed: int = 0,
+    cosine: float = 0.99,
+) -> Backward:
+    """Compare the last operator's errors with finite differences of its float shadow.
+
+    Args:
+        graph: its last operator is tested.
+        x: the graph's input.
+        shadow: real operands -> real output, without the clamp.
+        mask: int8 output -> where the clamp did not act.
+        cosine: least similarity; the sizes must agree to a few percent, too.
+    """
+    values = run_graph(graph, x)
+    op = graph.ops[-1]
+    out = graph[op.outputs[0]]
+    error = random_error(np.random.default_rng(seed), out.shape)
+    result = run_backward(Recorder(graph), values, error)
+    wanted = result.real(result.given) * mask(values[out.name])
+    operands = {name: _dequantized(graph, values, name) for name in op.inputs if name}
+    assert result.contributions
+    for name, errors in result.contributions.items():
+        ours = np.sum([result.real(e) for e in errors], axis=0)
+        theirs = finite_differences(
+            lambda value, name=name: shadow(
+                *({**operands, name: value}[n] for n in op.inputs if n)
+            ).reshape(wanted.shape),
+            operands[name],
+            wanted,
+        )
+        assert_similar(ours, theirs, cosine)
+    return result
+
+
+def _dequantized(graph: Graph, values: Mapping[str, Array], name: str) -> Array:
+    quant = graph[name].q
+    return (values[name].astype(np.float64) - quant.zero_point) * quant.scale0
+
+
+def finite_differences(f: Callable[[Array], Array], x: Array, weights: Array) -> Array:
+    """d sum(weights * f(x)) / dx by central differences, float64."""
+    width = 1e-5 * max(1e-3, float(np.max(np.abs(x))))
+    gradient = np.zeros(x.size)
+    for i in range(x.size):
+        moved = x.reshape(-1).copy()
+        ends = []
+        for side in (width, -width):
+            moved[i] = x.reshape(-1)[i] + side
+            ends.append(float(np.sum(weights * f(moved.reshape(x.shape)))))
+        gradient[i] = (ends[0] - ends[1]) / (2.0 * width)
+    return gradient.reshape(x.shape)
+
+
+def assert_similar(ours: Array, theirs: Array, cosine: float) -> None:
+    """Direction and size agree."""
+    assert ours.shape == theirs.shape
+    size = float(np.linalg.norm(theirs))
+    assert size > 0.0
+    reached = float(np.sum(ours * theirs)) / (float(np.linalg.norm(ours)) * size)
+    assert reached >= cosine, f"cosine {reached}"
+    ratio = float(np.sum(ours * theirs)) / size**2
+    assert 0.95 < ratio < 1.05, f"size off by {ratio}"
