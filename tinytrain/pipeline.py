@@ -9,7 +9,6 @@ In: paths and options. Out: frozen results. It prints nothing.
 from __future__ import annotations
 
 import hashlib
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,8 +34,8 @@ from tinytrain.passes.mask_bits import keep_mask_bits
 from tinytrain.passes.prune import prune
 from tinytrain.reader import read
 from tinytrain.reader.dataset import Dataset, read_dataset
-from tinytrain.toolchain.emulator import EmulatorResult, emulate_project
-from tinytrain.toolchain.job import Item, Job
+from tinytrain.toolchain.emulator import emulate as emulate_project
+from tinytrain.toolchain.job import training_job
 from tinytrain.toolchain.simulator import Simulator
 from tinytrain.train import TrainOptions, attach_loss, differentiate, parse_scheme
 from tinytrain.train.schedule import learning_rates, sample_order
@@ -84,6 +83,11 @@ class Prepared:
     def result(self) -> Tensor:
         """Class scores (float32) or values (int8)."""
         return self.graph[self.graph.outputs[0]]
+
+    @property
+    def batches(self) -> bool:
+        """Whether gradients are accumulated over several samples."""
+        return bool(self.graph.phase(Phase.APPLY))
 
     @cached_property
     def files(self) -> Mapping[str, bytes]:
@@ -265,9 +269,7 @@ def calibrate(prepared: Prepared, data: Dataset, run: RunOptions) -> Prepared:
     count = min(CALIBRATION_STEPS, len(data.x_train))
     simulator = Simulator(prepared.files)
     simulator.set_seed(run.seed)
-    simulator.train(
-        data.x_train[:count], data.y_train[:count], run.learning_rate, apply=False
-    )
+    simulator.train(data.x_train[:count], data.y_train[:count], run.learning_rate, apply=False)
     measured = prepared.plan.state.unpack(simulator.state())
 
     def adopt(tensor: Tensor) -> Tensor:
@@ -389,8 +391,8 @@ def does_not_fit(sizes: Fit) -> InputError:
 class Emulation:
     """What a training run in QEMU did; instructions are exact, cycles are not modelled."""
 
-    instructions_infer: int
-    instructions_train_step: int
+    instructions_infer: int | None
+    instructions_train_step: int | None
     stack_bytes: int
     data_bss_bytes: int
     flash_bytes: int
@@ -405,28 +407,40 @@ class Emulation:
         return {"instructions": counts, **fields}
 
 
-def emulate(run: Run, board: Board, directory: Path, progress: Progress | None = None) -> Emulation:
+def emulate(
+    run: Run,
+    board: Board,
+    directory: Path,
+    on_line: Callable[[str], None] | None = None,
+) -> Emulation:
     """Build the firmware with PlatformIO in `directory`, run it in QEMU on the run's samples.
+
+    Args:
+        on_line: called with each line that the build prints.
 
     Raises:
         InputError: the model does not fit. ToolError: a tool is missing or failed.
     """
     compile_project(run.prepared, board, directory)
     data = run.data
-    items = [Item.infer(data.x_train[run.order[0]])]
-    items += [
-        Item.train(data.x_train[i], data.y_train[i], float(rate))
-        for i, rate in zip(run.order, run.rates, strict=True)
-    ]
-    job = Job(run.seed, run.prepared.training.options.batch, tuple(items))
-    result: EmulatorResult = emulate_project(directory, board, job, progress=progress)
+    job = training_job(
+        data.x_train,
+        data.y_train,
+        run.rates,
+        order=run.order,
+        seed=run.seed,
+        batch=run.prepared.training.options.batch if run.prepared.batches else 0,
+        infer=data.x_test[:1],
+    )
+    report = emulate_project(directory, board, job, on_line=on_line)
+    tail = report.losses[-max(1, len(report.losses) // 10) :]
     return Emulation(
-        instructions_infer=result.instructions_infer,
-        instructions_train_step=result.instructions_train_step,
-        stack_bytes=result.stack_bytes,
-        data_bss_bytes=result.data_bss_bytes,
-        flash_bytes=result.flash_bytes,
-        state_sha256=hashlib.sha256(result.state).hexdigest(),
+        instructions_infer=report.instructions_infer,
+        instructions_train_step=report.instructions_train_step,
+        stack_bytes=report.stack_bytes,
+        data_bss_bytes=report.data_bss_bytes,
+        flash_bytes=report.flash_bytes,
+        state_sha256=hashlib.sha256(report.state).hexdigest(),
         steps=len(run.order),
-        loss=statistics.fmean(result.losses[-max(1, len(result.losses) // 10) :]),
+        loss=float(np.mean(tail)),
     )

@@ -36,7 +36,7 @@ def exp_on_negative_values(x: Int64Array) -> Int64Array:
     result = _exp_on_last_quarter(quarter << DIFFERENCE_INTEGER_BITS)
     remainder = quarter - x
     for k, factor in enumerate(_EXP_MINUS_POWERS):
-        scaled = _mul(result, np.int64(factor))
+        scaled = _mul(result, factor)
         result = np.where(remainder & (_QUARTER << k), scaled, result)
     return np.where(x == 0, np.int64(INT32_MAX), result)
 
@@ -63,24 +63,24 @@ def _exp_on_last_quarter(a: Int64Array) -> Int64Array:
     x2 = _mul(x, x)
     x3 = _mul(x2, x)
     x4 = _mul(x2, x2)
-    cubic = _mul(_divide(x4, 2) + x3, np.int64(_ONE_THIRD))
+    cubic = _mul(_divide(x4, 2) + x3, _ONE_THIRD)
     series = _divide(cubic + x2, 1)
-    return _EXP_MINUS_EIGHTH + _mul(np.int64(_EXP_MINUS_EIGHTH), x + series)
+    return _EXP_MINUS_EIGHTH + _mul(x + series, _EXP_MINUS_EIGHTH)
 
 
 def _one_over_one_plus(a: Int64Array) -> Int64Array:
     """1 / (1 + a) for a in [0, 1), Q0."""
     total = a + INT32_MAX
     half_denominator = (total + 1) >> 1  # total is positive: halves go up
-    x = _48_OVER_17 + _mul(half_denominator, np.int64(_MINUS_32_OVER_17))
+    x = _48_OVER_17 + _mul(half_denominator, _MINUS_32_OVER_17)
     for _ in range(3):
         rest = _ONE_Q2 - _mul(half_denominator, x)
         x = x + _shift_left(_mul(x, rest), 2)
     return _shift_left(x, 1)
 
 
-def _mul(a: Int64Array, b: Int64Array) -> Int64Array:
-    return saturating_rounding_doubling_high_mul(a, b)
+def _mul(a: Int64Array, b: Int64Array | int) -> Int64Array:
+    return saturating_rounding_doubling_high_mul(a, np.asarray(b, np.int64))
 
 
 def _divide(value: Int64Array, exponent: int) -> Int64Array:

@@ -82,8 +82,12 @@ class Generated:
         return self.output_count * (4 if self.output_dtype == "float32" else 1)
 
     @contextmanager
-    def on_disk(self) -> Iterator[tuple[list[Path], list[Path]]]:
-        """The libraries in a temporary folder: (C sources, include folders)."""
+    def on_disk(self, *, application: bool = False) -> Iterator[tuple[list[Path], list[Path]]]:
+        """The libraries in a temporary folder: (C sources, include folders).
+
+        Args:
+            application: whether src/main.c is to be among the sources.
+        """
         with TemporaryDirectory(prefix="tinytrain-") as folder:
             sources: list[Path] = []
             includes: list[Path] = []
@@ -98,6 +102,9 @@ class Generated:
                     target.write_bytes(self.files[path])
                     if target.suffix == ".c":
                         sources.append(target)
+            if application:
+                sources.append(Path(folder) / "main.c")
+                sources[-1].write_bytes(self.files["src/main.c"])
             yield sources, includes
 
 

@@ -7,20 +7,17 @@ know graphs: names, places and shapes come from the project's manifest.
 from __future__ import annotations
 
 import ctypes
-import functools
-import hashlib
-import platform
-from collections.abc import Callable
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tinytrain.errors import InputError, InternalError, UsageError
-from tinytrain.resources import data_dir
 from tinytrain.toolchain.generated import Generated, Source, load_generated
-from tinytrain.toolchain.host import compile_shared_library, find_host_compiler
+from tinytrain.toolchain.host_library import TRACE_CALLBACK, HostRun, load_library
+from tinytrain.toolchain.trace import Watch, read_tensor
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]
@@ -30,22 +27,6 @@ _GUARD = 0xA5
 _ALIGNMENT = 64
 _CHUNK_S = 0.1
 _STAGE = "simulator"
-
-
-class _Run(ctypes.Structure):
-    """`tt_host_run` of firmware/ports/host/tt_host.c."""
-
-    _fields_ = [
-        ("inputs", ctypes.c_void_p),
-        ("targets", ctypes.c_void_p),
-        ("rates", ctypes.c_void_p),
-        ("order", ctypes.c_void_p),
-        ("count", ctypes.c_uint64),
-        ("outputs", ctypes.c_void_p),
-        ("losses", ctypes.c_void_p),
-        ("best", ctypes.c_void_p),
-        ("apply", ctypes.c_int32),
-    ]
 
 
 class Simulator:
@@ -68,7 +49,7 @@ class Simulator:
         self._guards = (block[:start], block[start + size :])
         self._memory = block[start : start + size]
         self._model = np.zeros(self._library.tt_host_model_bytes() + 64, np.uint8)
-        self._call("tt_host_open", self._memory.ctypes.data, ctypes.c_uint64(size))
+        self._call("tt_host_open", self._memory.ctypes.data, size)
 
     # ---- running ----
 
@@ -124,7 +105,7 @@ class Simulator:
         steps = np.ascontiguousarray(steps)
         losses, best = np.zeros(len(turns), np.float32), np.zeros(len(turns), np.int32)
         for part in _chunks(len(turns), progress):
-            run = _Run(
+            run = HostRun(
                 inputs=inputs.ctypes.data,
                 targets=wanted.ctypes.data,
                 rates=steps[part].ctypes.data,
@@ -150,10 +131,8 @@ class Simulator:
             InputError: it has another size.
         """
         if len(state) != self.project.state_bytes:
-            raise _bad(
-                "state", f"the state has {len(state)} bytes, not {self.project.state_bytes}"
-            )
-        self._call("tt_set_state", ctypes.c_char_p(state), ctypes.c_size_t(len(state)))
+            raise _bad("state", f"the state has {len(state)} bytes, not {self.project.state_bytes}")
+        self._call("tt_set_state", state, len(state))
 
     def reset(self) -> None:
         """Back to the initial state and step 0; seed and batch stay."""
@@ -166,11 +145,11 @@ class Simulator:
 
     @step_index.setter
     def step_index(self, index: int) -> None:
-        self._library.tt_set_step_index(self._model_pointer, ctypes.c_uint32(index))
+        self._library.tt_set_step_index(self._model_pointer, index)
 
     def set_seed(self, seed: int) -> None:
         """Seed of the random numbers, 32 bits."""
-        self._library.tt_set_seed(self._model_pointer, ctypes.c_uint32(seed))
+        self._library.tt_set_seed(self._model_pointer, seed)
 
     def set_batch(self, samples: int) -> None:
         """Samples whose gradients are summed up before a step, 1 to 256.
@@ -190,7 +169,7 @@ class Simulator:
             return
         if not 1 <= samples <= 256:
             raise _bad("batch", f"a batch of {samples} samples; 1 to 256 are possible")
-        self._call("tt_set_batch", ctypes.c_uint16(samples))
+        self._call("tt_set_batch", samples)
 
     def values(self, name: str) -> Array:
         """A copy of a tensor as it lies in memory now; arena tensors come and go."""
@@ -214,15 +193,15 @@ class Simulator:
             InternalError: an operator wrote outside of its outputs and its scratch.
         """
         inputs = self._check_inputs(np.asarray(x).reshape(1, *self.project.input_shape))
-        watch = _Watch(self.project, self._memory, inputs)
+        watch = Watch(self.project, self._memory, inputs)
         library = load_library(self.project, trace=True)
-        callback = _TRACE(watch.after)
+        callback = TRACE_CALLBACK(watch.after)
         library.tt_host_set_trace(callback)
         library.tt_host_use(self._model_pointer)
         outputs = np.zeros(self.project.output_bytes, np.uint8)
         zeros, best, losses = np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.float32)
         rates = np.array([rate], np.float32)
-        run = _Run(
+        run = HostRun(
             inputs=self._memory[self.project.input_offset :].ctypes.data,
             rates=rates.ctypes.data,
             order=zeros.ctypes.data,
@@ -240,7 +219,7 @@ class Simulator:
             else:
                 self._call("tt_host_infer", ctypes.byref(run), library=library)
         finally:
-            library.tt_host_set_trace(_TRACE(0))
+            library.tt_host_set_trace(TRACE_CALLBACK(0))
             self._library.tt_host_use(self._model_pointer)
         watch.finish()
         return watch.values
@@ -248,15 +227,15 @@ class Simulator:
     # ---- inside ----
 
     @property
-    def _model_pointer(self) -> ctypes.c_void_p:
-        return ctypes.c_void_p(self._model.ctypes.data)
+    def _model_pointer(self) -> int:
+        return int(self._model.ctypes.data)
 
     def _infer(self, x: Array) -> tuple[Array, npt.NDArray[np.int32]]:
         inputs = self._check_inputs(x)
         turns = np.arange(len(inputs), dtype=np.int64)
         shape = (len(inputs), self.project.output_count)
         outputs, best = np.zeros(shape, self.project.output_dtype), np.zeros(len(inputs), np.int32)
-        run = _Run(
+        run = HostRun(
             inputs=inputs.ctypes.data,
             order=turns.ctypes.data,
             count=len(turns),
@@ -318,99 +297,8 @@ class Simulator:
         return turns
 
 
-_TRACE = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
-
-
-class _Watch:
-    """Looks at the memory after each operator."""
-
-    def __init__(self, project: Generated, memory: npt.NDArray[np.uint8], inputs: Array) -> None:
-        self._project, self._memory = project, memory
-        self.values: dict[str, Array] = {}
-        self._strays: list[str] = []
-        start = project.input_offset
-        memory[start : start + project.input_bytes] = inputs.view(np.uint8).reshape(-1)
-        for place in project.tensors.values():
-            if place.role == "input":
-                self.values[place.name] = read_tensor(project, memory, place.name)
-        self._before = memory.copy()
-
-    def after(self, index: int) -> None:
-        """Note what operator `index` wrote, and whether it wrote what is not its own."""
-        op = self._project.ops[index]
-        changed = self._memory != self._before
-        for name in op.outputs:
-            place = self._project.tensors[name]
-            value = read_tensor(self._project, self._memory, name)
-            self.values[name] = value
-            changed[place.offset : place.offset + value.nbytes] = False
-        if op.scratch is not None:
-            changed[op.scratch[0] : op.scratch[0] + op.scratch[1]] = False
-        if changed.any():
-            self._strays.append(f"{op.name} ({op.kind}) at byte {int(np.argmax(changed))}")
-        self._before[:] = self._memory
-
-    def finish(self) -> None:
-        """Raise what was found; an exception cannot pass through C."""
-        if self._strays:
-            raise InternalError(
-                "stray-write",
-                _STAGE,
-                "an operator wrote outside of its outputs and its scratch",
-                where="; ".join(self._strays[:4]),
-            )
-
-
-def read_tensor(project: Generated, memory: npt.NDArray[np.uint8], name: str) -> Array:
-    """A copy of a tensor out of all memory.
-
-    Raises:
-        UsageError: there is no such tensor.
-    """
-    place = project.tensors.get(name)
-    if place is None:
-        raise UsageError("unknown-tensor", _STAGE, f"no tensor is called {name!r}")
-    size = int(np.prod(place.shape, dtype=np.int64)) * np.dtype(place.dtype).itemsize
-    return memory[place.offset : place.offset + size].copy().view(place.dtype).reshape(place.shape)
-
-
-def load_library(project: Generated, *, trace: bool = False) -> ctypes.CDLL:
-    """Compile (or find in the cache) and load the host library of a project.
-
-    Args:
-        trace: the build that reports each operator.
-    """
-    flags = ["-O3", *_native_flags(), f"-DTT_HOST_PROGRAM={project.name}_program"]
-    if trace:
-        flags.append("-DTT_TRACE")
-    host = data_dir("firmware") / "ports" / "host" / "tt_host.c"
-    with project.on_disk() as (sources, includes):
-        path = compile_shared_library([*sources, host], include_dirs=includes, flags=flags)
-    library = ctypes.CDLL(str(path))
-    library.tt_status_text.restype = ctypes.c_char_p
-    library.tt_step_index.restype = ctypes.c_uint32
-    library.tt_host_model_bytes.restype = ctypes.c_uint32
-    library.tt_host_fingerprint.restype = ctypes.c_uint32
-    return library
-
-
-@functools.cache
-def _native_flags() -> tuple[str, ...]:
-    """Code for this very processor; its features go into the cache's key through a define."""
-    if platform.machine().lower() not in ("x86_64", "amd64") or find_host_compiler().is_zig:
-        return ()
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        return ()
-    features = next((line for line in lines if line.startswith("flags")), "")
-    return ("-march=native", f"-DTT_HOST_CPU=0x{hashlib.sha256(features.encode()).hexdigest()[:8]}")
-
-
-def _chunks(count: int, progress: Progress | None) -> Any:
-    """Slices of `count` samples, larger and larger, so that each takes about a tenth of a second."""
-    import time
-
+def _chunks(count: int, progress: Progress | None) -> Iterator[slice]:
+    """Slices of `count` samples, each for about a tenth of a second; one slice if unwatched."""
     done, size = 0, count if progress is None else 1
     while done < count:
         begin = time.monotonic()
