@@ -389,14 +389,17 @@ def needed_for_inference(graph: Graph) -> frozenset[str]:
 
 
 def fingerprint(graph: Graph) -> int:
-    """32 bits of a hash over operators, constants and states: independent of plan and order."""
+    """32 bits of a hash over operators, tensors and their values: independent of the plan."""
     digest = hashlib.sha256()
     for op in sorted(graph.ops, key=lambda op: op.name):
         attrs = [(key, _plain(value)) for key, value in sorted(op.attrs.items())]
         digest.update(repr((op.kind, op.name, op.inputs, op.outputs, attrs)).encode())
     for tensor in sorted(graph.tensors.values(), key=lambda t: t.name):
-        digest.update(repr((tensor.name, tensor.dtype, tensor.shape, tensor.role.value)).encode())
-        if tensor.role is Role.CONST and tensor.data is not None:
+        quant = tensor.quant
+        scales = (_plain(quant.scale), quant.zero_point, quant.axis) if quant else ()
+        shape = tuple(map(int, tensor.shape))
+        digest.update(repr((tensor.name, tensor.dtype, shape, tensor.role.value, scales)).encode())
+        if tensor.data is not None:
             values = _typed(tensor)
             digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
     return int.from_bytes(digest.digest()[:4], "little")

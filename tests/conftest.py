@@ -42,6 +42,14 @@ _NEEDS: dict[str, tuple[str, Callable[[], str]]] = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write expected files anew instead of comparing",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     for name, (meaning, _) in _NEEDS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
@@ -54,6 +62,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.fail(f"nothing may be skipped in CI: {reason}", pytrace=False)
         if reason:
             pytest.skip(reason)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Compare a text with a file of the repository; ``--update-golden`` writes the file."""
+
+    def compare(path: Path, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text, f"{path}: see `make golden`"
+
+    return compare
 
 
 @pytest.fixture(scope="session")

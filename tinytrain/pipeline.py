@@ -44,7 +44,7 @@ Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]
 
 CALIBRATION_SAMPLES = 16  # whose mean squares set rho and the scale of a fresh classifier
-CALIBRATION_STEPS = 64  # that measure error ranges and step norms without learning
+CALIBRATION_STEPS = 64  # that measure error ranges and step norms without learning, twice
 CODE_BYTES = 40 * 1024  # allowance for machine code in `plan`, which does not build
 RUNTIME_BYTES = 1024  # allowance for .data and .bss beside the model's memory
 
@@ -269,7 +269,10 @@ def calibrate(prepared: Prepared, data: Dataset, run: RunOptions) -> Prepared:
     count = min(CALIBRATION_STEPS, len(data.x_train))
     simulator = Simulator(prepared.files)
     simulator.set_seed(run.seed)
-    simulator.train(data.x_train[:count], data.y_train[:count], run.learning_rate, apply=False)
+    samples, targets = data.x_train[:count], data.y_train[:count]
+    simulator.train(samples, targets, run.learning_rate, apply=False)
+    # at rate 0 nothing moves, and ranges settle at the maximum over many samples
+    simulator.train(samples, targets, 0.0)
     measured = prepared.plan.state.unpack(simulator.state())
 
     def adopt(tensor: Tensor) -> Tensor:

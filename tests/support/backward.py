@@ -18,7 +18,8 @@ from tinytrain.ir import Attr, Graph, Op, Phase, Role, Tensor
 from tinytrain.ops.base import Error, Step, Trained, TrainedBias, definition
 
 ERROR_SCALE = np.float32(0.0173)
-STEPS = 4
+STEPS = 8
+RATE = np.float32(0.01)
 Shadow = Callable[..., Array]
 
 
@@ -92,6 +93,11 @@ class Recorder:
         self._streams += 1
         return self._streams
 
+    def state(self, name: str, data: Array) -> str:
+        """Add a state tensor that is there before training."""
+        self.tensors[name] = Tensor(name, data.shape, data.dtype.name, Role.STATE, data=data)
+        return name
+
     def add_error(self, name: str, error: Error) -> None:
         assert self.needs_error(name)
         self.contributions.setdefault(name, []).append(error)
@@ -103,23 +109,26 @@ class Backward:
 
     Attributes:
         graph: the forward graph's tensors and the new ones; only the emitted operators.
-        before: for each operator the values of its inputs when it ran.
+        before, after: for each operator the values of its inputs and outputs when it last ran.
         values: by name, after the last run.
         contributions: forward tensor -> its errors.
         given: the error of the output.
+        step: the last one.
     """
 
     graph: Graph
     before: tuple[Mapping[str, Array], ...]
+    after: tuple[Mapping[str, Array], ...]
     values: Mapping[str, Array]
     contributions: Mapping[str, Sequence[Error]]
     given: Error
+    step: Step
 
     def cases(self) -> list[Case]:
         """The emitted operators as they ran last."""
         return [
-            Case(op, self.graph, before, {n: self.values[n] for n in op.outputs}, step_at(STEPS - 1))
-            for op, before in zip(self.graph.ops, self.before, strict=True)
+            Case(op, self.graph, before, after, self.step)
+            for op, before, after in zip(self.graph.ops, self.before, self.after, strict=True)
         ]
 
     def real(self, error: Error) -> Array:
@@ -129,9 +138,15 @@ class Backward:
 
 
 def run_backward(
-    recorder: Recorder, forward: Mapping[str, Array], error: Array, steps: int = STEPS
+    recorder: Recorder, forward: Mapping[str, Array], error: Array, *, apply: bool = True
 ) -> Backward:
-    """Emit and run the backward pass `steps` times, so that the ranges settle."""
+    """Emit and run the backward pass some times, so that the ranges settle.
+
+    Args:
+        forward: values of the forward tensors.
+        error: int8 error of the output.
+        apply: whether the last two steps move weights; the others calibrate.
+    """
     op = recorder.graph.ops[-1]
     definition(op).grad(op, recorder)
     tensors = {**recorder.graph.tensors, **recorder.tensors}
@@ -140,22 +155,22 @@ def run_backward(
     values.update(forward)
     values[recorder.given.tensor] = error
     values[recorder.given.scale] = np.array([ERROR_SCALE], np.float32)
-    before: list[Mapping[str, Array]] = []
-    for index in range(steps):
-        before = [run_op(graph, emitted, values, step_at(index)) for emitted in graph.ops]
+    runs: list[tuple[dict[str, Array], dict[str, Array]]] = []
+    step = Step()
+    for index in range(STEPS):
+        step = Step(7, index, RATE, apply and index >= STEPS - 2)
+        runs = [run_op(graph, emitted, values, step) for emitted in graph.ops]
     for name, errors in recorder.contributions.items():
         for contributed in errors:
             assert values[contributed.tensor].shape == recorder.graph[name].shape
-    return Backward(graph, tuple(before), values, recorder.contributions, recorder.given)
+    before, after = zip(*runs, strict=True) if runs else ((), ())
+    return Backward(graph, before, after, values, recorder.contributions, recorder.given, step)
 
 
-def step_at(index: int) -> Step:
-    """The step that `run_backward` runs at this index."""
-    return Step(seed=7, index=index, learning_rate=np.float32(0.01))
-
-
-def run_op(graph: Graph, op: Op, values: dict[str, Array], step: Step) -> dict[str, Array]:
-    """Run one operator in `values`; returns what its inputs were."""
+def run_op(
+    graph: Graph, op: Op, values: dict[str, Array], step: Step
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Run one operator in `values`; returns its inputs and outputs."""
     given = {name: values[name].copy() for name in op.inputs if name}
     rules = definition(op)
     inputs = [given[name] if name else None for name in op.inputs]
@@ -164,7 +179,7 @@ def run_op(graph: Graph, op: Op, values: dict[str, Array], step: Step) -> dict[s
         assert value.shape == shape == graph[name].shape, (op.kind, name, value.shape, shape)
         assert value.dtype == np.dtype(graph[name].dtype), (op.kind, name)
         values[name] = value
-    return given
+    return given, {name: values[name] for name in op.outputs}
 
 
 def random_error(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:

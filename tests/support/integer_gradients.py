@@ -15,9 +15,8 @@ import numpy as np
 from tests.support.float_reference import LAYERS
 from tinytrain.interp import Interpreter
 from tinytrain.ir import Array, Graph, Op, Phase
-from tinytrain.numeric import error_scale
 from tinytrain.ops import bias as bias_rules
-from tinytrain.ops import fold_error, weight_update
+from tinytrain.ops import weight_update
 from tinytrain.ops.base import Step
 
 RATE = np.float32(1.0)  # at rate 1 a step is minus the gradient
@@ -46,27 +45,16 @@ class GradientProbe:
         self._current = ""
 
     def calibrate(
-        self,
-        samples: Array,
-        targets: Sequence[Array | int],
-        steps: int = 10,
-        headroom: float = 0.0,
+        self, samples: Sequence[Array], targets: Sequence[Array | int], steps: int = 64
     ) -> None:
-        """Warm the error ranges up, as a training run does before its first real step.
+        """Settle the error ranges as the pipeline does before training.
 
-        Args:
-            headroom: how much larger than what is seen the ranges shall be. With some, no error
-                saturates later, and the integers are unbiased.
+        First they forget their start values fast, then they rise to the maximum over many samples.
         """
-
-        def roomy(amax: int, accumulator: Array) -> int:
-            wide = np.rint(accumulator * (1 + headroom)).astype(np.int64)
-            return error_scale.next_range(amax, wide)
-
-        with patch.object(fold_error, "next_range", roomy):
+        for apply, rate in ((False, RATE), (True, np.float32(0.0))):
             for index in range(steps):
                 k = index % len(samples)
-                step = Step(99, index, RATE, apply=False, target=targets[k])
+                step = Step(99, index, rate, apply, targets[k])
                 self.interpreter.train_step(samples[k], step)
         self._calibrated = {name: value.copy() for name, value in self.interpreter.state.items()}
 

@@ -1,0 +1,1 @@
+"""Click commands, thin, one file each. Everything else is in the rooms below."""

@@ -20,7 +20,10 @@ from tinytrain.numeric.fixed_point import Int64Array
 
 ERROR_MAX = 127
 MIN_RANGE = 127  # a smaller range would only copy the same integers to larger ones
+RANGE_MAX = 1 << 30
 RANGE_DECAY_SHIFT = 5
+CALIBRATION_DECAY_SHIFT = 2
+HEADROOM_SHIFT = 4
 DELTA_FRACTION_BITS = 16
 DELTA_MAX = (1 << 23) - 1  # 128 weight steps in Q16
 
@@ -53,10 +56,15 @@ class ErrorRequantizer:
         return np.clip((a * self.multiplier + random16) >> 16, -128, 127).astype(np.int8)
 
 
-def next_range(amax: int, accumulator: Int64Array) -> int:
-    """The range for the next step: the maximum seen now, or the slowly decaying old one."""
-    seen = int(np.max(np.abs(accumulator))) if accumulator.size else 0
-    return max(seen, int(amax) - (int(amax) >> RANGE_DECAY_SHIFT))
+def next_range(amax: int, accumulator: Int64Array, *, calibrating: bool = False) -> int:
+    """The range for the next step: a little over the maximum seen now, or the decaying old one.
+
+    The headroom keeps the largest errors from being cut, which would shorten every gradient. A
+    calibrating step forgets faster: start values may be far too large, layer upon layer.
+    """
+    seen = min(int(np.max(np.abs(accumulator))), RANGE_MAX) if accumulator.size else 0
+    decay = CALIBRATION_DECAY_SHIFT if calibrating else RANGE_DECAY_SHIFT
+    return max(seen + (seen >> HEADROOM_SHIFT), int(amax) - (int(amax) >> decay))
 
 
 def step_multiplier(step: np.float32) -> tuple[int, int]:

@@ -18,6 +18,7 @@ _LN2_HIGH = F32(0.693359375)
 _LN2_LOW = F32(-2.12194440e-4)
 _EXP_COEFFICIENTS = tuple(F32(c) for c in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 0.5, 1.0, 1.0))
 _LOG_COEFFICIENTS = tuple(F32(c) for c in (1 / 9, 1 / 7, 1 / 5, 1 / 3, 1.0))
+_SQRT2 = F32(1.41421354)
 EXP_MIN = F32(-87.0)
 
 
@@ -40,6 +41,8 @@ def log(x: np.float32) -> np.float32:
     bits = int(np.array([x], np.float32).view(np.int32)[0])
     exponent = (bits >> 23) - 127
     mantissa = np.array([(bits & 0x7FFFFF) | (127 << 23)], np.int32).view(np.float32)[0]
+    if mantissa > _SQRT2:  # a short series needs a small argument, and log(1 - e) no cancellation
+        mantissa, exponent = F32(mantissa * F32(0.5)), exponent + 1
     t = F32(F32(mantissa - F32(1.0)) / F32(mantissa + F32(1.0)))
     t2 = F32(t * t)
     series = _LOG_COEFFICIENTS[0]

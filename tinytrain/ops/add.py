@@ -204,7 +204,7 @@ class ReduceError(OpDef):
         shape = op.ints("out_shape")
         acc = error.astype(np.int64).sum(axis=reduced_axes(error.shape, shape)).reshape(shape)
         unit = np.float32(scale[0] * np.float32(op.float("gain")))
-        return requantize_errors(acc, unit, amax, step.key(op))
+        return requantize_errors(acc, unit, amax, op, step)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """One addition an element is counted as one."""

@@ -41,7 +41,7 @@ class AddErrors(OpDef):
         real_b = F32(scale_b[0] * F32(op.float("gain_b")))
         weight_a, weight_b, unit = weights_of(real_a, real_b)
         acc = a.astype(np.int64) * weight_a + b.astype(np.int64) * weight_b
-        return requantize_errors(acc, unit, amax, step.key(op))
+        return requantize_errors(acc, unit, amax, op, step)
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """`tt_add_errors`."""

@@ -229,7 +229,7 @@ class Conv2DInputError(OpDef):
             padded[rows, columns] += product.reshape(window.out_h, window.out_w, -1)
         acc = window.crop(padded).astype(np.int64).reshape(op.ints("in_shape"))
         unit = np.float32(scale[0] * np.float32(op.float("gain")))
-        return requantize_errors(acc, unit, amax, step.key(op))
+        return requantize_errors(acc, unit, amax, op, step)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """As the forward convolution."""

@@ -125,7 +125,7 @@ class DepthwiseInputError(Conv2DInputError):
             summed = product.reshape(window.out_h, window.out_w, in_c, -1).sum(axis=3)
             padded[rows, columns] += summed
         unit = np.float32(scale[0] * np.float32(op.float("gain")))
-        return requantize_errors(window.crop(padded), unit, amax, step.key(op))
+        return requantize_errors(window.crop(padded), unit, amax, op, step)
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """`tt_depthwise_conv2d_input_error`; scratch holds one position's accumulators."""

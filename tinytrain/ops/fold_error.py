@@ -145,7 +145,7 @@ class FoldError(OpDef):
         unit = np.float32(
             np.float32(scale[0] * np.float32(op.float("gain"))) * np.float32(1 / FACTOR_ONE)
         )
-        return requantize_errors(acc, unit, amax, step.key(op))
+        return requantize_errors(acc, unit, amax, op, step)
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """`tt_fold_error`."""
@@ -176,19 +176,20 @@ class FoldError(OpDef):
 
 
 def requantize_errors(
-    accumulator: Array, unit: np.float32, amax: Array, key: int
+    accumulator: Array, unit: np.float32, amax: Array, op: Op, step: Step
 ) -> tuple[Array, Array, Array]:
     """Accumulators -> (errors int8, scale float32[1], range int32[1]).
 
     Args:
         unit: real size of one accumulator unit, float32.
         amax: the range state.
-        key: of the random stream; element i of the flattened tensor takes draw i.
+        op: its random stream; element i of the flattened tensor takes draw i.
+        step: in a calibration step (`apply` is False) the range follows faster.
     """
     requantizer = ErrorRequantizer.for_range(int(amax[0]))
-    noise = random.random_bits(key, accumulator.size, 16).reshape(accumulator.shape)
+    noise = random.random_bits(step.key(op), accumulator.size, 16).reshape(accumulator.shape)
     errors = requantizer.apply(accumulator, noise)
-    following = next_range(int(amax[0]), accumulator)
+    following = next_range(int(amax[0]), accumulator, calibrating=not step.apply)
     return errors, np.array([requantizer.scale(unit)], np.float32), np.array([following], np.int32)
 
 

@@ -157,7 +157,7 @@ class MulInputError(OpDef):
         product = error.astype(np.int64) * (other.astype(np.int64) - op.int("zero_point"))
         acc = product.sum(axis=reduced_axes(error.shape, shape)).reshape(shape)
         unit = np.float32(scale[0] * np.float32(op.float("gain")))
-        return requantize_errors(acc, unit, amax, step.key(op))
+        return requantize_errors(acc, unit, amax, op, step)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """One an element of the product."""

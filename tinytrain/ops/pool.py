@@ -270,7 +270,7 @@ class AveragePoolInputError(OpDef):
         for _, _, (rows, columns) in window.taps():
             padded[rows, columns] += weighted
         unit = np.float32(scale[0] * np.float32(op.float("gain")))
-        return requantize_errors(window.crop(padded), unit, amax, step.key(op))
+        return requantize_errors(window.crop(padded), unit, amax, op, step)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """As the forward pool."""
@@ -362,7 +362,7 @@ class MaxPoolInputError(OpDef):
         del graph
         error, scale, x, y, amax = inputs
         unit = np.float32(scale[0] * np.float32(op.float("gain")))
-        return requantize_errors(routed(op, error, x, y), unit, amax, step.key(op))
+        return requantize_errors(routed(op, error, x, y), unit, amax, op, step)
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """`tt_max_pool2d_input_error`."""

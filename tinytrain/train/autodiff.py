@@ -128,7 +128,7 @@ class _Builder:
             x = graph[op.inputs[0]]
             rho = 1.0 / (self._mean_square.get(x.name, 0.0) or expected_mean_square(x))
         fresh_head = is_head and options.classes is not None
-        tau = 0.0 if fresh_head else options.tau
+        tau = 0.0 if fresh_head else options.tau * options.batch
         self._trained[name] = Trained(
             name, fraction, bound, options.weight_state, channels, rho, tau, accumulator
         )

@@ -26,7 +26,8 @@ class TrainOptions:
         batch: samples whose gradients are accumulated before a step; 1 updates at once.
         normalize: step rule; True divides by the mean square of the layer's input (rho =
             1 / mean(x^2)), False is plain quantization-aware scaling (rho = 1).
-        tau: largest step of a weight tensor relative to its norm; 0 for no bound.
+        tau: largest step of a weight tensor relative to its norm, a sample; a batch of N may
+            step N times as far. 0 for no bound.
         label_smoothing: in [0, 1), cross-entropy only.
         seed: of a fresh classifier's weights.
     """
@@ -36,7 +37,7 @@ class TrainOptions:
     weight_state: str = "int16"
     batch: int = 1
     normalize: bool = True
-    tau: float = 0.003
+    tau: float = 0.0005
     label_smoothing: float = 0.0
     seed: int = 0
 

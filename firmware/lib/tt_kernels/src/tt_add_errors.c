@@ -21,5 +21,5 @@ void tt_add_errors(const tt_add_errors_params *params, const tt_add_errors_io *i
         io->sum[i] = tt_error_next(&requantizer, io->a[i] * weight_a + io->b[i] * weight_b);
     }
     *io->sum_scale = tt_error_scale(&requantizer, largest * 0x1p-14f);
-    *io->range = tt_error_next_range(&requantizer, *io->range);
+    *io->range = tt_error_next_range(&requantizer, *io->range, step);
 }

@@ -40,5 +40,5 @@ void tt_average_pool2d_input_error(const tt_average_pool2d_input_error_params *p
         }
     }
     *io->result_scale = tt_error_scale(&requantizer, *io->error_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range);
+    *io->range = tt_error_next_range(&requantizer, *io->range, step);
 }

@@ -55,5 +55,5 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params,
         }
     }
     *io->error_scale = tt_error_scale(&requantizer, *io->folded_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range);
+    *io->range = tt_error_next_range(&requantizer, *io->range, step);
 }

@@ -6,7 +6,10 @@
 
 #define TT_ERROR_MAX 127
 #define TT_MIN_RANGE 127
+#define TT_RANGE_MAX (1 << 30)
 #define TT_RANGE_DECAY_SHIFT 5
+#define TT_CALIBRATION_DECAY_SHIFT 2
+#define TT_HEADROOM_SHIFT 4
 
 typedef struct tt_error_requantizer {
     int32_t half;
@@ -58,11 +61,16 @@ static inline float tt_error_scale(const tt_error_requantizer *r, float accumula
     return accumulator_scale * ratio;
 }
 
-/* The range for the next step. */
-static inline int32_t tt_error_next_range(const tt_error_requantizer *r, int32_t range)
+/* The range for the next step: a little over what was seen, or the old one, decayed; a calibrating
+ * step forgets faster. */
+static inline int32_t tt_error_next_range(const tt_error_requantizer *r, int32_t range,
+                                          const tt_step *step)
 {
-    const int32_t decayed = range - (range >> TT_RANGE_DECAY_SHIFT);
-    return r->seen > decayed ? r->seen : decayed;
+    const int32_t decay = step->apply ? TT_RANGE_DECAY_SHIFT : TT_CALIBRATION_DECAY_SHIFT;
+    const int32_t decayed = range - (range >> decay);
+    const int32_t seen = r->seen < TT_RANGE_MAX ? r->seen : TT_RANGE_MAX;
+    const int32_t roomy = seen + (seen >> TT_HEADROOM_SHIFT);
+    return roomy > decayed ? roomy : decayed;
 }
 
 #endif

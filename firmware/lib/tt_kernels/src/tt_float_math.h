@@ -8,6 +8,7 @@
 
 #define TT_LN2_HIGH 0.693359375f
 #define TT_LN2_LOW (-2.12194440e-4f)
+#define TT_SQRT2 1.41421354f
 
 static inline float tt_float_from_bits(int32_t bits)
 {
@@ -47,8 +48,12 @@ static inline float tt_exp_negative(float x)
 static inline float tt_log(float x)
 {
     const int32_t bits = tt_bits_from_float(x);
-    const float e = (float)((bits >> 23) - 127);
-    const float m = tt_float_from_bits((bits & 0x7FFFFF) | (127 << 23));
+    float e = (float)((bits >> 23) - 127);
+    float m = tt_float_from_bits((bits & 0x7FFFFF) | (127 << 23));
+    if (m > TT_SQRT2) { /* the series is short, its argument must be small */
+        m *= 0.5f;
+        e += 1.0f;
+    }
     const float t = (m - 1.0f) / (m + 1.0f);
     const float t2 = t * t;
     float series = 1.0f / 9.0f;

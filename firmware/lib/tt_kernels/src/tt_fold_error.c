@@ -19,5 +19,5 @@ void tt_fold_error(const tt_fold_error_params *params, const tt_fold_error_io *i
     }
     const float unit = (*io->error_scale * params->gain) * 0x1p-14f;
     *io->result_scale = tt_error_scale(&requantizer, unit);
-    *io->range = tt_error_next_range(&requantizer, *io->range);
+    *io->range = tt_error_next_range(&requantizer, *io->range, step);
 }

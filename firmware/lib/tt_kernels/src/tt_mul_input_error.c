@@ -37,5 +37,5 @@ void tt_mul_input_error(const tt_mul_input_error_params *params, const tt_mul_in
         }
     }
     *io->result_scale = tt_error_scale(&requantizer, *io->error_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range);
+    *io->range = tt_error_next_range(&requantizer, *io->range, step);
 }

@@ -26,5 +26,5 @@ void tt_reduce_error(const tt_reduce_error_params *params, const tt_reduce_error
         }
     }
     *io->result_scale = tt_error_scale(&requantizer, *io->error_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range);
+    *io->range = tt_error_next_range(&requantizer, *io->range, step);
 }

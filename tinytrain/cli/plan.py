@@ -1,0 +1,61 @@
+"""`tinytrain plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tinytrain.boards import get_board
+from tinytrain.cli.options import board_option, json_option, training_options
+from tinytrain.cli.output import print_fields, print_json, write_file
+from tinytrain.memory.report import memory_map
+from tinytrain.memory.svg_map import render_svg
+from tinytrain.memory.text_map import render_text
+from tinytrain.pipeline import Fit, Training, fit, prepare
+
+
+@click.command(short_help="Does it fit the board? What takes the memory?")
+@training_options
+@board_option
+@click.option(
+    "--svg",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw the memory map: address against time, a rectangle a tensor.",
+)
+@json_option
+def plan(training: Training, board_name: str, svg: Path | None, as_json: bool) -> None:
+    """Say whether a model can be trained on a board, and what takes the memory.
+
+    \b
+    Example: tinytrain plan model.tflite --board mps2-an500 --scheme bias:20 --classes 2
+    """
+    board = get_board(board_name)
+    prepared = prepare(training)
+    sizes = fit(prepared, board)
+    memory = memory_map(prepared.plan)
+    if svg is not None:
+        title = f"{sizes.model}, {sizes.scheme}, {sizes.board}"
+        write_file(svg, render_svg(memory, title).encode("utf-8"))
+    if as_json:
+        print_json(sizes.as_dict())
+        return
+    click.echo(render_text(memory))
+    print_fit(sizes)
+
+
+def print_fit(sizes: Fit) -> None:
+    """Print the sizes of a plan beside those of its board."""
+    print_fields(
+        {
+            "arena": f"{sizes.arena_bytes:,} bytes, lower bound {sizes.lower_bound_bytes:,}, "
+            f"inference alone {sizes.inference_arena_bytes:,}",
+            "trained state": f"{sizes.trained_bytes:,} bytes",
+            "batch buffers": f"{sizes.buffer_bytes:,} bytes",
+            "SRAM in all": f"{sizes.sram_bytes:,} of {sizes.board_sram_bytes:,} bytes",
+            "flash, estimated": f"{sizes.flash_bytes:,} of {sizes.board_flash_bytes:,} bytes",
+            "multiply-adds": f"{sizes.macs_forward:,} forward, {sizes.macs_backward:,} backward",
+            f"fits {sizes.board}": sizes.fits,
+        }
+    )

@@ -1,0 +1,74 @@
+"""`tinytrain simulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tinytrain.cli.options import data_option, json_option, run_options, training_options
+from tinytrain.cli.output import print_fields, print_json, progress, write_file
+from tinytrain.pipeline import RunOptions, Simulation, Training, start_run
+from tinytrain.pipeline import simulate as run_simulation
+
+
+@click.command(short_help="Train on this machine, in the C of a board.")
+@training_options
+@run_options
+@data_option(required=True, why="")
+@click.option(
+    "--steps", type=click.IntRange(1), metavar="N", help="Train on N samples instead of epochs."
+)
+@click.option(
+    "--state",
+    "state_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the trained state, as a device saves it.",
+)
+@json_option
+def simulate(
+    training: Training,
+    run: RunOptions,
+    data: Path,
+    steps: int | None,
+    state_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Train on this machine, in the C code that a board would run.
+
+    \b
+    Example: tinytrain simulate model.tflite --scheme bias:all --data data.npz --epochs 8
+    """
+    started = start_run(training, data, run, steps)
+    with progress("training") as advance:
+        result = run_simulation(started, advance)
+    if state_file is not None:
+        write_file(state_file, result.state)
+    if as_json:
+        print_json(result.as_dict())
+        return
+    print_simulation(result)
+
+
+def print_simulation(result: Simulation) -> None:
+    """Print what a run did."""
+    if result.accuracy_before is not None and result.accuracy_after is not None:
+        test = {
+            "accuracy before": f"{result.accuracy_before:.4f}",
+            "accuracy after": f"{result.accuracy_after:.4f}",
+        }
+    else:
+        test = {
+            "test loss before": f"{result.loss_before:.6g}",
+            "test loss after": f"{result.loss_after:.6g}",
+        }
+    print_fields(
+        {
+            **test,
+            "training loss": f"{result.loss:.4f} (mean of the last tenth)",
+            "steps": result.steps,
+            "speed": f"{result.samples_per_second:,.0f} samples a second",
+            "state": f"sha256 {result.state_sha256}",
+        }
+    )
