@@ -21,7 +21,6 @@ from tinytrain.ops.bias import emit_bias_update
 from tinytrain.ops.fold_error import emit_fold, requantize_errors
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
 
-
 # 128 * 255 * positions must stay below 2^31
 MAX_POSITIONS = (2**31 - 1) // (128 * 255)
 

@@ -65,8 +65,7 @@ class Pool(OpDef):
         found = activation_problems(op) + int8_problems(op, graph)
         found += window_problems(op, x.shape, (height, width))
         if not found and (
-            abs(x.q.scale0 - out.q.scale0) > SCALE_TOLERANCE
-            or x.q.zero_point != out.q.zero_point
+            abs(x.q.scale0 - out.q.scale0) > SCALE_TOLERANCE or x.q.zero_point != out.q.zero_point
         ):
             found.append("input and output differ in scale or zero point")
         return found
@@ -196,9 +195,7 @@ class MaxPool2D(Pool):
         error = self.masked(op, builder)
         if disjoint(window):
             routed = builder.new_tensor("routed", shape)
-            builder.emit(
-                "max_pool2d_route", (error.tensor, x, y), (routed,), **geometry_attrs(op)
-            )
+            builder.emit("max_pool2d_route", (error.tensor, x, y), (routed,), **geometry_attrs(op))
             builder.add_error(x, error._replace(tensor=routed))
             return
         result = builder.new_error(x, "error")
