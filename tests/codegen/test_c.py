@@ -145,7 +145,8 @@ def test_header_and_example_are_cxx(two_models: Path, tmp_path: Path) -> None:
     stand_in = (
         "#include <stdint.h>\n#define A0 0\n#define LOW 0\n#define INPUT_PULLUP 2\n"
         "struct Port { void begin(long); void println(const char *); void println(double);\n"
-        "void println(int); void println(long); };\nextern Port Serial;\nint analogRead(int); int digitalRead(int);\n"
+        "void println(int); void println(long); };\nextern Port Serial;\n"
+        "int analogRead(int); int digitalRead(int);\n"
         "void pinMode(int, int);\n"
     )
     (tmp_path / "sketch.cpp").write_text(stand_in + sketch.read_text())
