@@ -93,7 +93,7 @@ def emit_conv_grad(
         operands, results = wu.update_operands(trained)
         builder.emit(
             f"{family}_update",
-            (saved, u.tensor, u.scale, *operands),
+            (saved, u.tensor, u.scale, *operands, builder.first_scale),
             results,
             **wu.update_attrs(builder, trained, factors, u.gain),
             zero_point=graph[x].q.zero_point,
@@ -289,7 +289,7 @@ class Conv2DUpdate(OpDef):
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """G[o, kh, kw, i] = sum over positions of u[o] * (x[i] - zero_point)."""
-        x, u, scale, *states = inputs
+        x, u, scale, *states, first = inputs
         window = self.window(op, graph)
         in_c = self.trained_channels(op, graph)
         real = x.reshape(1, window.in_h, window.in_w, in_c).astype(np.float64)
@@ -300,7 +300,8 @@ class Conv2DUpdate(OpDef):
             product = flat.T @ padded[rows, columns].reshape(window.positions, -1)
             gradient[:, row, column] = product.astype(np.int64)
         shape = (*graph[op.inputs[3]].shape[:-1], in_c)
-        unit = np.float32(scale[0] * np.float32(op.float("gain")))
+        relative = np.float32(scale[0] * np.float32(op.float("gain")))
+        unit = np.float32(first[0] * relative)
         given = [s for s in states if s is not None]
         return wu.run_update(op, gradient.reshape(shape), 0, unit, given, step)
 
@@ -336,6 +337,7 @@ def update_io(op: Op) -> Mapping[str, str]:
         "input": op.inputs[0],
         "folded": op.inputs[1],
         "folded_scale": op.inputs[2],
+        "first_scale": op.inputs[-1],
         **wu.update_io(op, 3),
     }
 

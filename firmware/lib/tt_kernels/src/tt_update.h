@@ -28,6 +28,7 @@ typedef struct tt_update_io {
     const int8_t *input;
     const int8_t *folded;
     const float *folded_scale;
+    const float *first_scale;
     int32_t *accumulator; /* of a batch; NULL: update at once */
     int8_t *weights;
     void *fraction; /* int8 or float32 after the state; NULL for int8 */
