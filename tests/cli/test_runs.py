@@ -145,7 +145,7 @@ def test_demo(call: Call) -> None:
     shown = call("demo", "--epochs", "5", "--json")
     document = shown.document
     assert shown.exit_code == 0
-    assert document["accuracy_after"] > document["accuracy_before"] + 0.5
+    assert document["accuracy_after"] > document["accuracy_before"] + 0.2
     assert document["plan"]["fits"] is True
 
 

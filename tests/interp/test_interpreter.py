@@ -84,7 +84,9 @@ def test_reset() -> None:
     assert not changed(interpreter, before)
     run(interpreter, 1)
     data = [t.data for t in interpreter.graph.tensors.values() if t.role is Role.STATE]
-    fresh = [t.data for t in training_graph(TrainOptions()).tensors.values() if t.role is Role.STATE]
+    fresh = [
+        t.data for t in training_graph(TrainOptions()).tensors.values() if t.role is Role.STATE
+    ]
     assert all(np.array_equal(a, b) for a, b in zip(data, fresh, strict=True))  # type: ignore[arg-type]
 
 

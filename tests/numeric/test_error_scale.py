@@ -8,7 +8,9 @@ import pytest
 from tinytrain.numeric import random
 from tinytrain.numeric.error_scale import (
     DELTA_MAX,
+    RANGE_MAX,
     ErrorRequantizer,
+    error_limit,
     next_range,
     step_multiplier,
     weight_delta,
@@ -74,32 +76,50 @@ def test_zero_stays_zero() -> None:
 
 
 def test_range_follows_the_maximum_with_headroom() -> None:
-    assert next_range(1000, np.array([-6400, 3], np.int64)) == 6800
-    assert next_range(3200, np.array([1], np.int64)) == 3100
-    assert next_range(0, np.zeros(3, np.int64)) == 0
-    assert next_range(77, np.zeros(0, np.int64)) == 75
+    unit = F32(0.25)
+    assert next_range(F32(10.0), unit, np.array([-6400, 3], np.int64)) == 1700.0
+    assert next_range(F32(320.0), unit, np.array([1], np.int64)) == 310.0
+    assert next_range(F32(0.0), unit, np.zeros(3, np.int64)) == 0.0
+    assert next_range(F32(32.0), unit, np.zeros(0, np.int64)) == 31.0
 
 
 def test_range_forgets_faster_in_calibration() -> None:
-    assert next_range(3200, np.array([1], np.int64), calibrating=True) == 2400
-    assert next_range(3200, np.array([3200], np.int64), calibrating=True) == 3400
+    unit = F32(2.0)
+    assert next_range(F32(320.0), unit, np.array([1], np.int64), calibrating=True) == 240.0
+    assert next_range(F32(320.0), unit, np.array([160], np.int64), calibrating=True) == 340.0
 
 
-def test_range_stays_in_int32() -> None:
-    amax = 0
-    for accumulator in (2**31 - 1, -(2**31), 2**30 + 5):
-        amax = next_range(amax, np.array([accumulator], np.int64))
-        assert 2**30 <= amax < 2**31
+@pytest.mark.parametrize("unit", [1e-12, 3e-4, 1.0, 50.0])
+def test_what_was_seen_fits_the_next_time(unit: float) -> None:
+    """Whatever an accumulator's unit becomes, the same real errors fill int8 and fit."""
+    seen = np.array([-70_000, 12, 5_000], np.int64)
+    range_ = next_range(F32(0.0), F32(unit), seen)
+    for finer in (1.0, 0.37, 21.0):
+        limit = error_limit(range_, F32(unit / finer))
+        assert limit == pytest.approx(70_000 * finer * 17 / 16, abs=1)
+        half = np.full(3, 1 << 15)
+        q = ErrorRequantizer.for_range(limit).apply((seen * finer).astype(np.int64), half)
+        assert 118 <= np.abs(q.astype(int)).max() <= 121
+
+
+def test_limit_stays_in_int32() -> None:
+    assert error_limit(F32(3e38), F32(1e-30)) == RANGE_MAX
+    assert error_limit(F32(1.0), F32(0.0)) == 0
+    assert error_limit(F32(0.0), F32(1.0)) == 0
+    assert error_limit(F32(1.0), F32(1e-8)) == pytest.approx(1e8, rel=1e-6)
+    for accumulator in (2**31 - 1, -(2**31)):
+        range_ = next_range(F32(0.0), F32(1e-3), np.array([accumulator], np.int64))
+        assert error_limit(range_, F32(1e-3)) == RANGE_MAX
 
 
 def test_range_survives_a_long_time_without_errors() -> None:
-    amax = 2**31 - 1
-    for _ in range(2000):
-        amax = next_range(amax, np.zeros(4, np.int64))
+    range_ = F32(1e6)
+    for _ in range(5000):
+        range_ = next_range(range_, F32(1e-3), np.zeros(4, np.int64))
     # the requantizer is still sound, and the next error brings the range back
-    assert 0 <= amax < 127
-    assert ErrorRequantizer.for_range(amax).multiplier == 65536
-    assert next_range(amax, np.array([9600], np.int64)) == 10200
+    assert 0 <= range_ < 1e-20
+    assert ErrorRequantizer.for_range(error_limit(range_, F32(1e-3))).multiplier == 65536
+    assert next_range(range_, F32(0.5), np.array([32], np.int64)) == 17.0
 
 
 @pytest.mark.parametrize("step", [1e-30, 3e-9, 1e-4, 0.37, 1.0, 700.0, 1e20])

@@ -88,7 +88,9 @@ def test_multiply_takes_one_shift_a_channel() -> None:
     assert found.tolist() == [1000, -63]  # 62.5 goes away from zero
 
 
-@pytest.mark.parametrize("real", [1e-12, 2.0**-32, 3e-9, 0.0004, 0.25, 0.5, 0.99999, 1.0, 3.7, 900.0])
+@pytest.mark.parametrize(
+    "real", [1e-12, 2.0**-32, 3e-9, 0.0004, 0.25, 0.5, 0.99999, 1.0, 3.7, 900.0]
+)
 def test_quantize_multiplier(real: float) -> None:
     multiplier, shift = quantize_multiplier(real)
     if real < 2.0**-32:

@@ -20,7 +20,8 @@ def _sum(scale_a: float, scale_b: float, amax: int, step: Step) -> Case:
         "scale_a": np.array([scale_a], np.float32),
         "b": random_error(rng, SHAPE),
         "scale_b": np.array([scale_b], np.float32),
-        "range": np.array([amax], np.int32),
+        # an accumulator unit is the larger real scale in Q14
+        "range": np.array([amax * max(scale_a * 0.25, scale_b * 3.0) / (1 << 14)], np.float32),
     }
     op = Op("add_errors", "sum", NAMES, ("sum", "sum_scale", "range"), ATTRS)
     tensors = {n: Tensor(n, v.shape, v.dtype.name) for n, v in values.items()}

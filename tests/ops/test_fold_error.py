@@ -42,7 +42,8 @@ def _values(seed: int) -> dict[str, Array]:
         "error": random_error(rng, SHAPE),
         "scale": np.array([0.02], np.float32),
         "y": y,
-        "range": np.array([FACTOR_ONE * (20, 127, 1000)[seed % 3]], np.int32),
+        # an accumulator unit is 0.02 * 0.3 / FACTOR_ONE
+        "range": np.array([0.02 * 0.3 * (20, 127, 1000)[seed % 3]], np.float32),
     }
 
 
@@ -98,6 +99,8 @@ def test_a_range_fills_the_integers(amax: int) -> None:
 
 
 def test_the_range_follows_a_peak_at_once_and_decays() -> None:
-    assert next_range(100, np.array([-5000])) >= 5000
-    assert 0 < next_range(6400, np.array([1])) < 6400
-    assert next_range(6400, np.array([1]), calibrating=True) < next_range(6400, np.array([1]))
+    unit, low, high = np.float32(0.5), np.float32(50), np.float32(3200)
+    assert next_range(low, unit, np.array([-5000])) >= 2500
+    slow = next_range(high, unit, np.array([1]))
+    assert 0 < slow < high
+    assert next_range(high, unit, np.array([1]), calibrating=True) < slow

@@ -52,10 +52,17 @@ def test_class_scores(dtype: str, classes: int) -> None:
 def _cross_entropy(scores: Array, target: int, smoothing: float, seed: int) -> Case:
     values = {"scores": scores.astype(F32), "target": np.array([target], np.int32)}
     attrs: dict[str, Attr] = {"error_shape": (1, scores.size), "smoothing": smoothing, "stream": 3}
-    op = Op("cross_entropy_error", "loss", ("scores", "target"), ("e", "e_scale", "loss"), attrs)
+    op = Op(
+        "cross_entropy_error",
+        "loss",
+        ("scores", "target"),
+        ("e", "e_scale", "loss", "first_scale"),
+        attrs,
+    )
     made = [
         Tensor("e", (1, scores.size), "int8"),
         Tensor("e_scale", (1,), "float32"),
+        Tensor("first_scale", (1,), "float32"),
         Tensor("loss", (1,), "float32"),
     ]
     return _run(op, values, made, seed)
@@ -71,7 +78,7 @@ def test_cross_entropy(smoothing: float) -> None:
         case = _cross_entropy(scores, seed % classes, smoothing, seed)
         wanted = scores - smoothing / classes
         wanted[seed % classes] -= 1.0 - smoothing
-        scale = float(case.after["e_scale"][0])
+        scale = float(case.after["first_scale"][0])
         assert np.max(np.abs(case.after["e"][0] * scale - wanted)) <= scale * 1.01
         loss = -np.log(max(scores[seed % classes], 1e-30))
         assert float(case.after["loss"][0]) == pytest.approx(loss, rel=1e-5, abs=1e-6)
@@ -90,16 +97,23 @@ def test_mean_squared_error() -> None:
         y = rng.integers(-128, 128, (1, 40), dtype=np.int8)
         target = rng.integers(-128, 128, 40) if seed % 2 else y[0] + rng.integers(-2, 3, 40)
         t = np.clip(target, -128, 127).astype(np.int8).reshape(1, 40)
-        op = Op("mean_squared_error", "loss", ("y", "t"), ("e", "e_scale", "loss"), {"stream": 3})
+        op = Op(
+            "mean_squared_error",
+            "loss",
+            ("y", "t"),
+            ("e", "e_scale", "loss", "first_scale"),
+            {"stream": 3},
+        )
         made = [
             Tensor("y", (1, 40), "int8", quant=quant),
             Tensor("e", (1, 40), "int8"),
             Tensor("e_scale", (1,), "float32"),
+            Tensor("first_scale", (1,), "float32"),
             Tensor("loss", (1,), "float32"),
         ]
         case = _run(op, {"y": y, "t": t}, made, seed)
         difference = 0.05 * (y.astype(float) - t)
-        scale = float(case.after["e_scale"][0])
+        scale = float(case.after["first_scale"][0])
         assert np.max(np.abs(case.after["e"] * scale - 2 * difference / 40)) <= scale * 1.01
         assert float(case.after["loss"][0]) == pytest.approx(np.mean(difference**2), rel=1e-5)
         cases.append(case)

@@ -42,6 +42,11 @@ class Recorder:
         out = graph.ops[-1].outputs[0]
         tensor = self.new_tensor("given", graph[out].shape)
         self.given = Error(tensor, self.new_tensor("given_scale", (1,), "float32"), 0.5)
+        self.state("first_scale", np.ones(1, np.float32))
+
+    @property
+    def first_scale(self) -> str:
+        return "first_scale"
 
     def needs_error(self, name: str) -> bool:
         return bool(name) and self.graph[name].data is None
@@ -83,9 +88,9 @@ class Recorder:
         tensor = self.new_tensor(tag, self.graph[like].shape if shape is None else shape)
         return Error(tensor, self.new_tensor(f"{tag}_scale", (1,), "float32"))
 
-    def new_range(self, tag: str, initial: int) -> str:
-        name = self.new_tensor(f"{tag}_range", (1,), "int32")
-        data = np.array([initial], np.int32)
+    def new_range(self, tag: str) -> str:
+        name = self.new_tensor(f"{tag}_range", (1,), "float32")
+        data = np.zeros(1, np.float32)
         self.tensors[name] = replace(self.tensors[name], role=Role.STATE, data=data)
         return name
 

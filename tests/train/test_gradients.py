@@ -3,11 +3,10 @@
 What int8 allows, as measured here (single draws and the average of 16 draws of the stochastic
 rounding, each against float gradients at the integer network's own activations):
 
-- direction: cosine at least 0.98 for one draw and 0.99 for the average in networks of up to ten
-  layers; in the zoo at least 0.96 and 0.99 in the layer farthest from the loss, 0.999 near it;
-- size: right within 2 % where no error saturates. With ranges as training keeps them (no room
-  above the largest recent error) averages are up to 10 % short in the layers farthest from the
-  loss: the few largest errors saturate a little in each layer.
+- direction: cosine at least 0.98 for one draw and 0.998 for the average in networks of up to ten
+  layers; in the zoo at least 0.97 and 0.997 in the layer farthest from the loss, 0.999 near it;
+- size: within 5 %, mostly within 1 %: a sample whose errors are larger than those that set the
+  ranges is cut a little in each layer.
 
 Sizes are compared by projection, <integer, float> / <float, float>: noise makes a norm larger, but
 leaves the projection where it is.
@@ -126,12 +125,12 @@ def loss_of(name: str) -> str:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_small_networks(name: str) -> None:
     graph = read(NETWORKS[name]())
-    samples = random_samples(graph, loss_of(name), 5)
+    samples = random_samples(graph, loss_of(name), 4)
     training = training_graph(graph, "full", loss_of(name))
     found = compare(training, samples, samples)
     layers = [op for op in training.ops if op.kind.endswith("_update")]
     assert len(found) >= len(layers)
-    check(found, single=0.98, average=0.998, size=(0.97, 1.02))
+    check(found, single=0.98, average=0.998, size=(0.95, 1.02))
 
 
 def test_straight_through_is_close_to_plain_float() -> None:
@@ -148,13 +147,12 @@ def test_straight_through_is_close_to_plain_float() -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A model of the zoo: its task (None: random inputs), scheme, loss, calibration steps, and
-    the bounds for one draw, the average, and the average's size."""
+    """A model of the zoo: its task (None: random inputs), scheme, loss, and the bounds for one
+    draw, the average, and the average's size."""
 
     task: str | None
     scheme: str
     loss: str
-    steps: int
     single: float
     average: float
     size: tuple[float, float]
@@ -162,18 +160,23 @@ class Case:
 
 ZOO = {
     "mlperf_pretrainedResnet_quant": Case(
-        "resnet8_blur", "full", "cross-entropy", 100, 0.96, 0.997, (0.97, 1.03)
+        "resnet8_blur", "full", "cross-entropy", 0.98, 0.998, (0.97, 1.02)
     ),
     "mlperf_kws_ref_model": Case(
-        "kws_commands_test", "full", "cross-entropy", 100, 0.97, 0.99, (0.9, 1.03)
+        "kws_commands_test", "full", "cross-entropy", 0.97, 0.997, (0.97, 1.02)
     ),
-    "mlperf_ad01_int8": Case(None, "full", "mse", 100, 0.98, 0.998, (0.97, 1.03)),
-    "har_cnn_int8": Case("har_user23_rotated", "full", "cross-entropy", 60, 0.99, 0.998, (0.95, 1.03)),
-    "mcunet-5fps": Case("mcunet_signs", "last:5", "cross-entropy", 30, 0.98, 0.998, (0.95, 1.03)),
+    "mlperf_ad01_int8": Case(None, "full", "mse", 0.97, 0.997, (0.97, 1.02)),
+    "har_cnn_int8": Case("har_user23_rotated", "full", "cross-entropy", 0.99, 0.998, (0.97, 1.02)),
+    # 27 layers deep: rounding noise adds up, and errors cut in some samples (a range is that of
+    # earlier ones) shorten the gradients of early layers by up to 15 %
+    "mlperf_vww_96_int8": Case("vww_coco_test", "bias:all", "cross-entropy", 0.7, 0.96, (0.8, 1.05)),
+    "mcunet-5fps": Case("mcunet_signs", "last:5", "cross-entropy", 0.98, 0.998, (0.97, 1.02)),
 }
 
 
-def zoo_samples(zoo: Path, graph: Graph, task: str | None, count: int) -> list[tuple[Array, Target]]:
+def zoo_samples(
+    zoo: Path, graph: Graph, task: str | None, count: int
+) -> list[tuple[Array, Target]]:
     if task is None:
         return [(x, x) for x, _ in random_samples(graph, "mse", count)]
     shape = graph[graph.inputs[0]].shape
@@ -189,7 +192,7 @@ def zoo_samples(zoo: Path, graph: Graph, task: str | None, count: int) -> list[t
 def test_real_models(zoo: Path, name: str) -> None:
     case = ZOO[name]
     graph = read(zoo / "models" / f"{name}.tflite")
-    samples = zoo_samples(zoo, graph, case.task, 20)
+    samples = zoo_samples(zoo, graph, case.task, 40)
     training = training_graph(graph, case.scheme, case.loss)
-    found = compare(training, samples, samples[:2], steps=case.steps)
+    found = compare(training, samples, samples[:2], steps=len(samples))
     check(found, single=case.single, average=case.average, size=case.size)

@@ -46,8 +46,9 @@ def inputs(graph: Graph, count: int = 4) -> list[Array]:
 
 
 def softmax_of(logits: Array) -> Array:
-    powers = np.exp(logits - logits.max())
-    return powers / powers.sum()
+    powers: Array = np.exp(logits - logits.max())
+    total: Array = powers / powers.sum()
+    return total
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
@@ -141,7 +142,7 @@ def test_a_pooled_end_keeps_its_int8_logits() -> None:
     assert logits.dtype == "int8"
     for x in inputs(graph):
         values = Interpreter(inference).infer(x)
-        real = (values[logits.name].reshape(-1).astype(float) - logits.q.zero_point)
+        real = values[logits.name].reshape(-1).astype(float) - logits.q.zero_point
         assert values["scores"] == pytest.approx(softmax_of(real * logits.q.scale0), abs=1e-5)
 
 

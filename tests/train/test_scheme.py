@@ -59,9 +59,9 @@ def test_presets(graph: Graph, text: str, wanted: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "heads", "last", "last:", "last:0", "last:-1", "last:1.5", "last:all", "bias:", "bias:0",
-        "bias:x", "bias:\N{SUPERSCRIPT TWO}", "last:\N{ARABIC-INDIC DIGIT THREE}", "last:" + "9" * 5000,
-        "x" * 5000, "nul\0byte",
+        "", "heads", "last", "last:", "last:0", "last:-1", "last:1.5", "last:all", "bias:",
+        "bias:0", "bias:x", "bias:\N{SUPERSCRIPT TWO}", "last:\N{ARABIC-INDIC DIGIT THREE}",
+        "last:" + "9" * 5000, "x" * 5000, "nul\0byte",
     ],
 )  # fmt: skip
 def test_unknown_presets(graph: Graph, text: str) -> None:
@@ -202,7 +202,9 @@ LAYER = "[[layer]]\nindex = 1\n"
         pytest.param("[[layer]]\nindex = 0\nchannels = [0]", id="channels of a depthwise layer"),
         pytest.param("[[layer]]\nindex = 0\nratio = 0.5", id="ratio of a depthwise layer"),
         pytest.param("head = false", id="nothing is trained"),
-        pytest.param("head = false\n[[layer]]\nindex = 1\nweights = false", id="nothing of a layer"),
+        pytest.param(
+            "head = false\n[[layer]]\nindex = 1\nweights = false", id="nothing of a layer"
+        ),
     ],
 )
 def test_bad_files(tmp_path: Path, graph: Graph, text: str | bytes) -> None:
@@ -227,8 +229,8 @@ def test_missing_files(tmp_path: Path, graph: Graph) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"loss": "hinge"}, {"weight_state": "int4"}, {"classes": 1}, {"classes": 5000}, {"batch": 0},
-        {"batch": 257}, {"tau": -0.1}, {"tau": float("nan")}, {"tau": float("inf")},
+        {"loss": "hinge"}, {"weight_state": "int4"}, {"classes": 1}, {"classes": 5000},
+        {"batch": 0}, {"batch": 257}, {"tau": -0.1}, {"tau": float("nan")}, {"tau": float("inf")},
         {"label_smoothing": 1.0}, {"label_smoothing": -0.1}, {"label_smoothing": float("nan")},
         {"classes": 3, "loss": "mse"},
     ],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.tflite_writer import Array
-from tinytrain.ir import Graph, Op
+from tinytrain.ir import Attr, Graph, Op
 from tinytrain.numeric import random
 from tinytrain.numeric.error_scale import DELTA_MAX
 from tinytrain.ops.base import Step, definition
@@ -28,7 +28,7 @@ F32 = np.float32
 
 
 def update_op(state: str, channels: int, *, tau: float = 0.0, accumulate: bool = False) -> Op:
-    attrs = {
+    attrs: dict[str, Attr] = {
         "state": state, "factors": (1.0,) * channels, "gain": 1.0, "tau": tau, "stream": 1,
         "accumulate": accumulate, "channels": (),
     }  # fmt: skip
@@ -48,13 +48,15 @@ def real_weights(states: list[Array] | tuple[Array, ...], state: str) -> Array:
     if state == "int8":
         return states[0].astype(np.float64)
     if state == "int16":
-        return states[0] + states[1] / 256
+        both: Array = states[0] + states[1] / 256
+        return both
     return states[1].astype(np.float64)
 
 
 def some_weights(shape: tuple[int, ...], low: int = 40, high: int = 80) -> Array:
     rng = np.random.default_rng(2)
-    return (rng.integers(low, high + 1, shape) * rng.choice([-1, 1], shape)).astype(np.int8)
+    values: Array = rng.integers(low, high + 1, shape) * rng.choice([-1, 1], shape)
+    return values.astype(np.int8)
 
 
 # ---------------------------------------------------------------------------- drift
@@ -183,14 +185,16 @@ def test_batch_step_is_bounded_exactly(state: str, size: int) -> None:
         {"state": state, "tau": tau, "channels": (), "stream": 2},
     )  # fmt: skip
     result = definition(op).run(
-        op, NO_GRAPH, [accumulator, states[0], *fraction, states[-1]], Step(0, 0, F32(0.1))  # type: ignore[list-item]
+        op,
+        NO_GRAPH,
+        [accumulator, states[0], *fraction, states[-1]],
+        Step(0, 0, F32(0.1)),
     )
     assert not result[0].any()
     after = result[1:]
-    limit = tau * np.linalg.norm(weights.astype(float))
-    wanted = -0.0 + accumulator / 65536
-    norm = np.linalg.norm(wanted)
-    wanted = wanted * min(1.0, limit / norm)
+    limit = tau * float(np.linalg.norm(weights.astype(float)))
+    wanted = accumulator / 65536
+    wanted = wanted * min(1.0, limit / float(np.linalg.norm(wanted)))
     moved = real_weights(after, state) - weights
     if state == "float32":
         assert np.linalg.norm(moved) <= limit * 1.0001
@@ -229,7 +233,9 @@ def test_a_batch_is_the_sum_of_its_samples() -> None:
     for index in range(8):
         gradient = rng.integers(-5000, 5001, weights.shape)
         total -= gradient * 1e-5
-        (accumulator,) = run_update(op, gradient, 0, F32(1e-4), [accumulator], Step(0, index, F32(0.1)))
+        (accumulator,) = run_update(
+            op, gradient, 0, F32(1e-4), [accumulator], Step(0, index, F32(0.1))
+        )
     assert accumulator.dtype == np.int32
     assert np.abs(accumulator / 65536 - total).max() <= 8 * 0.5 / 65536 + 1e-6
 
@@ -239,7 +245,9 @@ def test_the_largest_batch_fits() -> None:
     accumulator: Array = np.zeros((1, 2), np.int32)
     gradient = np.array([[-(2**31) + 1, 2**31 - 1]])
     for index in range(256):
-        (accumulator,) = run_update(op, gradient, 0, F32(1e3), [accumulator], Step(0, index, F32(1.0)))
+        (accumulator,) = run_update(
+            op, gradient, 0, F32(1e3), [accumulator], Step(0, index, F32(1.0))
+        )
     assert accumulator.tolist() == [[256 * DELTA_MAX, -256 * DELTA_MAX]]
 
 
@@ -276,13 +284,15 @@ def test_bias_step_is_unbiased(step: float) -> None:
 
 def test_bias_step_saturates() -> None:
     for step in (1e5, 1e12, 1e30):
-        delta = bias_delta(np.array([2**24, -(2**24), 0], np.int64), [F32(step)] * 3, np.zeros(3, int))
+        delta = bias_delta(
+            np.array([2**24, -(2**24), 0], np.int64), [F32(step)] * 3, np.zeros(3, int)
+        )
         assert delta.tolist() == [-BIAS_MAX, BIAS_MAX, 0]
 
 
 def bias_update(u: Array, bias: Array, step: Step, factor: float) -> Array:
     op = Op("bias_update", "b", (), (), {"factors": (factor,) * 2, "gain": 0.5, "stream": 3})
-    inputs = [u, np.array([0.25], np.float32), bias]
+    inputs = [u, np.array([0.5], np.float32), bias, np.array([0.5], np.float32)]
     (after,) = definition(op).run(op, NO_GRAPH, inputs, step)
     return after
 
@@ -290,7 +300,7 @@ def bias_update(u: Array, bias: Array, step: Step, factor: float) -> Array:
 def test_bias_update_sums_over_positions() -> None:
     u = np.array([[[[1, -2], [3, -5]], [[10, 0], [-1, 7]]]], np.int8)
     bias = np.array([100, BIAS_MAX - 1], np.int32)
-    # sums 13 and 0; scale 0.25 * 0.5, rate 2, factor 8
+    # sums 13 and 0; scale 0.5 * 0.5 * 0.5, rate 2, factor 8
     after = bias_update(u, bias, Step(0, 0, F32(2.0)), 8.0)
     assert after.tolist() == [100 - 26, BIAS_MAX - 1]
     assert bias_update(u, bias, Step(0, 0, F32(2.0), apply=False), 8.0) is bias
@@ -305,3 +315,15 @@ def test_apply_bias_adds_and_clears() -> None:
     cleared, bias = definition(op).run(op, NO_GRAPH, inputs, Step())
     assert cleared.tolist() == [0, 0]
     assert bias.tolist() == [-2, BIAS_MAX]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_weights_of_zero_can_move(state: str) -> None:
+    """A bound relative to a norm of 0 would hold them for ever."""
+    weights = np.zeros((1, 4), np.int8)
+    states: tuple[Array, ...] = tuple(fresh_states(weights, state))
+    op = update_op(state, 1, tau=0.1)
+    for index in range(200):
+        gradient = np.full(weights.shape, -1000)
+        states = run_update(op, gradient, 0, F32(1e-3), states, Step(0, index, F32(1.0)))
+    assert np.all(real_weights(states, state) >= 1)

@@ -196,8 +196,8 @@ class GradBuilder(Protocol):
         """Declare an int8 error tensor (shape of `like` unless given) and its scale."""
         ...
 
-    def new_range(self, tag: str, initial: int) -> str:
-        """Declare an error range, a float32[1] state; `initial` is in accumulator units."""
+    def new_range(self, tag: str) -> str:
+        """Declare an error range, a float32[1] state that starts at 0."""
         ...
 
     def stream(self) -> int:

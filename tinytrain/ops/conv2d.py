@@ -5,7 +5,6 @@ Source: TFLite's int8 specification (forward); DESIGN section 2 (backward).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -31,14 +30,7 @@ def window_of(op: Op, graph: Graph, input_index: int = 0, weight_index: int = 1)
     return Window.of(op, graph[op.inputs[input_index]].shape, (kernel[0], kernel[1]))
 
 
-def initial_range(terms: int) -> int:
-    """A plausible maximum of a sum of `terms` products of errors and weights, at the start."""
-    return int(127 * 32 * math.sqrt(terms))
-
-
-def emit_conv_grad(
-    op: Op, builder: GradBuilder, *, family: str, channel_axis: int, terms: int
-) -> None:
+def emit_conv_grad(op: Op, builder: GradBuilder, *, family: str, channel_axis: int) -> None:
     """The backward operators of a convolution-like operator: fold, input error, bias, weights.
 
     The input error comes before the updates, since it needs the weights of the forward pass.
@@ -46,7 +38,6 @@ def emit_conv_grad(
     Args:
         family: kinds are ``<family>_input_error`` and ``<family>_update``.
         channel_axis: the output-channel axis of the weights.
-        terms: products summed for one input error.
     """
     x, weights = op.inputs[0], op.inputs[1]
     graph = builder.graph
@@ -56,15 +47,7 @@ def emit_conv_grad(
         return
     out = graph[op.outputs[0]]
     channels = graph[weights].shape[channel_axis]
-    if out.size // channels > MAX_POSITIONS:
-        raise InputError(
-            "too-many-positions",
-            "train",
-            f"{out.size // channels} output positions; gradients are summed over at most"
-            f" {MAX_POSITIONS} in 32 bits",
-            where=op.name,
-            hint="leave this layer and those before it out of the scheme",
-        )
+    _check_positions(op, out.size // channels)
     scales = graph[weights].q.scales(channels)
     clamped = out.dtype == "int8"
     bounds = activation_range(op.str("activation"), out.q) if clamped else None
@@ -72,7 +55,7 @@ def emit_conv_grad(
     geometry = {k: op.attrs[k] for k in ("stride", "dilation", "padding") if k in op.attrs}
     if needs_error:
         error = builder.new_error(x, "error")
-        amax = builder.new_range("error", initial_range(terms))
+        amax = builder.new_range("error")
         builder.emit(
             f"{family}_input_error",
             (u.tensor, u.scale, weights, amax),
@@ -101,6 +84,18 @@ def emit_conv_grad(
             **geometry,
         )
         wu.emit_apply(builder, trained)
+
+
+def _check_positions(op: Op, positions: int) -> None:
+    if positions > MAX_POSITIONS:
+        raise InputError(
+            "too-many-positions",
+            "train",
+            f"{positions} output positions; gradients are summed over at most {MAX_POSITIONS} in"
+            " 32 bits",
+            where=op.name,
+            hint="leave this layer and those before it out of the scheme",
+        )
 
 
 def _saved_input(builder: GradBuilder, x: str, in_channels: int, channels: tuple[int, ...]) -> str:
@@ -170,10 +165,7 @@ class Conv2D(OpDef):
 
     def grad(self, op: Op, builder: GradBuilder) -> None:
         """See `emit_conv_grad`."""
-        out_c, kernel_h, kernel_w, _ = builder.graph[op.inputs[1]].shape
-        emit_conv_grad(
-            op, builder, family="conv2d", channel_axis=0, terms=out_c * kernel_h * kernel_w
-        )
+        emit_conv_grad(op, builder, family="conv2d", channel_axis=0)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """Positions times weights."""

@@ -72,15 +72,7 @@ class DepthwiseConv2D(OpDef):
 
     def grad(self, op: Op, builder: GradBuilder) -> None:
         """See `emit_conv_grad`."""
-        _, kernel_h, kernel_w, out_c = builder.graph[op.inputs[1]].shape
-        multiple = out_c // builder.graph[op.inputs[0]].shape[3]
-        emit_conv_grad(
-            op,
-            builder,
-            family="depthwise_conv2d",
-            channel_axis=3,
-            terms=kernel_h * kernel_w * multiple,
-        )
+        emit_conv_grad(op, builder, family="depthwise_conv2d", channel_axis=3)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """Positions times weights."""

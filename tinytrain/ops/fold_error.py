@@ -39,7 +39,7 @@ def emit_fold(
         builder.emit("mask_error", (error.tensor, *mask), (folded,), **attrs)
         return Error(folded, error.scale, error.gain)
     folded_error = builder.new_error(output, "folded")
-    amax = builder.new_range("folded", 127 * FACTOR_ONE)
+    amax = builder.new_range("folded")
     builder.emit(
         "fold_error",
         (error.tensor, error.scale, *mask, amax),

@@ -6,7 +6,6 @@ Windows that do not overlap copy errors (`*_spread`, `*_route`); overlapping one
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -151,8 +150,7 @@ class AveragePool2D(Pool):
             return
         bits = 0 if uniform else max(0, min(WEIGHT_BITS, 23 - overlap(window).bit_length()))
         result = builder.new_error(x, "error")
-        initial = (127 << bits) * int(math.sqrt(overlap(window)))
-        amax = builder.new_range("error", initial)
+        amax = builder.new_range("error")
         builder.emit(
             "average_pool2d_input_error",
             (error.tensor, error.scale, amax),
@@ -199,7 +197,7 @@ class MaxPool2D(Pool):
             builder.add_error(x, error._replace(tensor=routed))
             return
         result = builder.new_error(x, "error")
-        amax = builder.new_range("error", 127 * int(math.sqrt(overlap(window))))
+        amax = builder.new_range("error")
         builder.emit(
             "max_pool2d_input_error",
             (error.tensor, error.scale, x, y, amax),

@@ -14,9 +14,7 @@ import numpy as np
 
 from tinytrain.errors import InputError
 from tinytrain.ir import Attr, Graph, Op, Phase, Role, Tensor
-from tinytrain.numeric.error_scale import ERROR_MAX
 from tinytrain.ops.base import Error, Trained, TrainedBias, definition
-from tinytrain.ops.fold_error import FACTOR_ONE
 from tinytrain.ops.weight_update import squared_sum
 from tinytrain.train.head import expected_mean_square
 from tinytrain.train.layers import layers_of
@@ -48,9 +46,6 @@ def differentiate(
     return builder.finish()
 
 
-Q14_KINDS = ("fold_error", "add_errors")  # whose accumulators have 14 fraction bits
-
-
 class _Builder:
     """Collects the training graph; implements `ops.base.GradBuilder`."""
 
@@ -64,7 +59,6 @@ class _Builder:
         self._emitted: list[Op] = []
         self._errors: dict[str, list[Error]] = {}
         self._streams = 0
-        self._ranges: set[str] = set()
         self._current = "loss"
         self._loss = ""
         self.first_scale = ""
@@ -203,11 +197,11 @@ class _Builder:
         tensor = self.new_tensor(tag, self.graph[like].shape if shape is None else shape)
         return Error(tensor, self.new_tensor(f"{tag}_scale", (1,), "float32"))
 
-    def new_range(self, tag: str, initial: int) -> str:
+    def new_range(self, tag: str) -> str:
         name = self._unique(f"{self._current}_{tag}_range")
-        self._ranges.add(name)
-        data = np.array([initial], np.float32)  # in accumulator units, until `_size_ranges`
-        return self._state(Tensor(name, (1,), "float32", Role.STATE, data=data))
+        # From 0 errors are understated, and steps small, until the first samples were seen. From a
+        # value too large only rounding noise would pass, and later ranges would follow that.
+        return self._zeros(name, (1,), "float32")
 
     def emit(
         self, kind: str, inputs: Sequence[str], outputs: Sequence[str], /, **attrs: Attr
@@ -240,7 +234,7 @@ class _Builder:
 
     def _sum(self, name: str, a: Error, b: Error) -> Error:
         total = self.new_error(name, "sum")
-        amax = self.new_range("sum", 127 << 15)
+        amax = self.new_range("sum")
         self.emit(
             "add_errors",
             (a.tensor, a.scale, b.tensor, b.scale, amax),
@@ -250,39 +244,6 @@ class _Builder:
             stream=self.stream(),
         )
         return total
-
-    def _size_ranges(self, ops: Sequence[Op]) -> None:
-        """Turn start values of ranges from accumulator units into relative sizes.
-
-        The expected scale of an error follows from the range that made it: range / 127.
-        """
-        expected: dict[str, float] = {}
-        for op in ops:
-            scales = [expected[name] for name in op.inputs if name in expected]
-            gain = op.attrs.get("gain", op.attrs.get("gain_a", 1.0))
-            assert isinstance(gain, (int, float))
-            unit = max(scales, default=1.0) * gain
-            made = [name for name in op.outputs if self._is_scale(name)]
-            for name in op.outputs:
-                if name in self._ranges:
-                    tensor = self._tensors[name]
-                    assert tensor.data is not None
-                    unit = unit * (1 / FACTOR_ONE if op.kind in Q14_KINDS else 1.0)
-                    start = (tensor.data * unit).astype(np.float32)
-                    self._tensors[name] = replace(tensor, data=start)
-                    expected.update(dict.fromkeys(made, float(start[0]) / ERROR_MAX))
-            for name in made:
-                expected.setdefault(name, unit if scales else 1.0)
-
-    def _is_scale(self, name: str) -> bool:
-        tensor = self._tensors.get(name)
-        return (
-            tensor is not None
-            and tensor.role is Role.ACTIVATION
-            and tensor.dtype == "float32"
-            and tensor.shape == (1,)
-            and name not in (self._loss, self.first_scale)
-        )
 
     # ---- the two ends ----
 
@@ -324,7 +285,6 @@ class _Builder:
                 maker = [i for i, f in enumerate(forward) if op.inputs[0] in f.outputs]
                 forward.insert(maker[0] + 1 if maker else at, op)
         later = [op for op in self._emitted if op.phase is Phase.BACKWARD]
-        self._size_ranges(later)
         last = [op for op in self._emitted if op.phase is Phase.APPLY]
         whole = self.graph.with_ops([*forward, *later, *last], self._tensors.values())
         outputs = (*self.graph.outputs, self._loss)

@@ -14,8 +14,8 @@ static void accumulate_tap(const tt_depthwise_conv2d_input_error_params *p,
     }
 }
 
-static void accumulate(const tt_depthwise_conv2d_input_error_params *p,
-                       const tt_input_error_io *io, int32_t y, int32_t x)
+static void accumulate(const tt_depthwise_conv2d_input_error_params *p, const tt_input_error_io *io,
+                       int32_t y, int32_t x)
 {
     const tt_window *w = &p->window;
     for (int32_t ky = 0; ky < w->kernel_h; ky++) {
