@@ -1,7 +1,7 @@
 """The only file that knows the order of the stages.
 
-    model.tflite -> read -> head, loss -> differentiate -> prune, mask bits -> plan -> generate
-    -> simulator | emulator | project folder
+    model.tflite -> read -> fold pads -> head, loss -> differentiate -> prune, mask bits -> plan
+    -> generate -> simulator | emulator | project folder
 
 In: paths and options. Out: frozen results. It prints nothing.
 """
@@ -30,6 +30,7 @@ from tinytrain.interp import mean_squares
 from tinytrain.ir import Graph, Phase, Role, Tensor
 from tinytrain.memory import Plan
 from tinytrain.memory import plan as plan_memory
+from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.passes.mask_bits import keep_mask_bits
 from tinytrain.passes.prune import prune
 from tinytrain.reader import read
@@ -113,7 +114,7 @@ def prepare(training: Training, samples: Array | None = None) -> Prepared:
 def prepare_graph(model: Graph, training: Training, samples: Array | None = None) -> Prepared:
     """The same from a graph already read."""
     squares = mean_squares(model, samples[:CALIBRATION_SAMPLES]) if samples is not None else {}
-    forward = attach_loss(model, training.options, squares)
+    forward = attach_loss(fold_pad(model), training.options, squares)
     scheme = parse_scheme(training.scheme, forward)
     graph = keep_mask_bits(prune(differentiate(forward, scheme, training.options, squares)))
     verify(graph)

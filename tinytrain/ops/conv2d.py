@@ -24,6 +24,7 @@ from tinytrain.ops.geometry import Window, activation_problems, window_attrs, wi
 
 # 128 * 255 * positions must stay below 2^31
 MAX_POSITIONS = (2**31 - 1) // (128 * 255)
+GEOMETRY = ("stride", "dilation", "padding", "pads")
 
 
 def window_of(op: Op, graph: Graph, input_index: int = 0, weight_index: int = 1) -> Window:
@@ -70,7 +71,7 @@ def emit_conv_grad(
     clamped = out.dtype == "int8"
     bounds = activation_range(op.str("activation"), out.q) if clamped else None
     u = emit_fold(builder, op, scales, bounds)
-    geometry = {k: op.attrs[k] for k in ("stride", "dilation", "padding") if k in op.attrs}
+    geometry = {k: op.attrs[k] for k in GEOMETRY if k in op.attrs}
     if needs_error:
         error = builder.new_error(x, "error")
         amax = builder.new_range("error", initial_range(terms))
