@@ -1,7 +1,7 @@
 """The only file that knows the order of the stages.
 
-    model.tflite -> read -> fold pads -> head, loss -> differentiate -> prune, mask bits -> plan
-    -> generate -> simulator | emulator | project folder
+    model.tflite -> read -> fold pads -> head, loss -> differentiate -> prune, split weights,
+    mask bits -> plan -> generate -> simulator | emulator | project folder
 
 In: paths and options. Out: frozen results. It prints nothing.
 """
@@ -33,6 +33,7 @@ from tinytrain.memory import plan as plan_memory
 from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.passes.mask_bits import keep_mask_bits
 from tinytrain.passes.prune import prune
+from tinytrain.passes.split_weights import split_weights
 from tinytrain.reader import read
 from tinytrain.reader.dataset import Dataset, read_dataset
 from tinytrain.toolchain.emulator import emulate as emulate_project
@@ -116,7 +117,8 @@ def prepare_graph(model: Graph, training: Training, samples: Array | None = None
     squares = mean_squares(model, samples[:CALIBRATION_SAMPLES]) if samples is not None else {}
     forward = attach_loss(fold_pad(model), training.options, squares)
     scheme = parse_scheme(training.scheme, forward)
-    graph = keep_mask_bits(prune(differentiate(forward, scheme, training.options, squares)))
+    graph = prune(differentiate(forward, scheme, training.options, squares))
+    graph = keep_mask_bits(split_weights(graph))
     verify(graph)
     return Prepared(training, model, graph, plan_memory(graph))
 

@@ -38,24 +38,29 @@ def assert_same_forward(before: Graph, after: Graph, count: int = 4) -> None:
             assert np.array_equal(wanted[name], got[name]), name
 
 
-def interpreted_training(graph: Graph, steps: int = 4) -> Mapping[str, Array]:
+def interpreted_training(graph: Graph, steps: int = 4, batch: int = 1) -> Mapping[str, Array]:
     """The states after a calibrating step and some training steps in NumPy."""
     interpreter = Interpreter(graph)
+    rate = np.float32(RATE / np.float32(batch))
     for index, x in enumerate(inputs_of(graph, steps + 1)):
-        interpreter.train_step(x, Step(SEED, index, RATE, index > 0, _target(graph, index)))
+        step = Step(SEED, index, rate, index > 0, _target(graph, index))
+        interpreter.train_step(x, step)
+        if batch > 1 and index > 0 and index % batch == 0:
+            interpreter.apply_batch(step)
     return interpreter.state
 
 
-def assert_c_trains_alike(graph: Graph, steps: int = 4) -> None:
+def assert_c_trains_alike(graph: Graph, steps: int = 4, batch: int = 1) -> None:
     """Generated C ends in the state in which the interpreter ends, writing only what is its own."""
     made = plan(graph)
     simulator = Simulator(generate(made))
     simulator.set_seed(SEED)
+    simulator.set_batch(batch)
     x = inputs_of(graph, steps + 1)
     targets = np.array([_target(graph, i) for i in range(len(x))], np.int32)
     simulator.train(x[:1], targets[:1], RATE, apply=False)
     simulator.train(x[1:], targets[1:], RATE)
-    assert simulator.state() == made.state.pack(interpreted_training(graph, steps))
+    assert simulator.state() == made.state.pack(interpreted_training(graph, steps, batch))
     values = simulator.trace(x[0], targets[0], train=True, rate=float(RATE))
     assert made.graph.outputs[0] in values
 

@@ -76,6 +76,20 @@ typedef struct tt_gather_channels_io {
 } tt_gather_channels_io;
 void tt_gather_channels(const tt_gather_channels_params *params, const tt_gather_channels_io *io);
 
+/* frozen weights with the trained input channels laid over them; channels come in runs */
+typedef struct tt_merge_weights_params {
+    uint32_t rows; /* weights of one input channel */
+    uint16_t in_c, trained_channels;
+    uint16_t runs;
+    const uint16_t *starts, *lengths;
+} tt_merge_weights_params;
+typedef struct tt_merge_weights_io {
+    const int8_t *frozen;
+    const int8_t *trained;
+    int8_t *output;
+} tt_merge_weights_io;
+void tt_merge_weights(const tt_merge_weights_params *params, const tt_merge_weights_io *io);
+
 /* ---- losses ---- */
 
 typedef struct tt_class_scores_params {

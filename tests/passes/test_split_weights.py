@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.equal_graphs import (
+    assert_c_trains_alike,
+    assert_same_forward,
+    interpreted_training,
+)
+from tests.support.small_networks import CLASSES, Net
+from tinytrain.ir import Graph, Role, format_graph
+from tinytrain.passes.prune import prune
+from tinytrain.passes.split_weights import split_weights
+from tinytrain.reader import read
+from tinytrain.train import TrainOptions, attach_loss, differentiate, parse_scheme
+
+SCHEME = """
+bias_last = 1
+[[layer]]
+index = 1
+channels = [0, 1, 4]
+[[layer]]
+index = 2
+channels = [2, 3]
+[[layer]]
+index = 3
+ratio = 0.5
+"""
+
+
+def _training_graph(folder: Path, batch: int = 1, state: str = "int16") -> Graph:
+    """Partly trained: a 3x3 and a 1x1 convolution, and a fully connected layer."""
+    net = Net(5)
+    y = net.conv(net.image(1, 6, 7, 3), 6)
+    y = net.conv(net.conv(y, 5), 6, (1, 1))
+    y = net.dense(net.dense(net.same(net.b.mean(y), y), 8, activation="RELU"), CLASSES)
+    options = TrainOptions(batch=batch, weight_state=state)
+    forward = attach_loss(read(net.done(y)), options, {})
+    path = folder / "scheme.toml"
+    path.write_text(SCHEME)
+    return prune(differentiate(forward, parse_scheme(str(path), forward), options, {}))
+
+
+def test_text_before_and_after(tmp_path: Path) -> None:
+    graph = _training_graph(tmp_path)
+    before, after = format_graph(graph), format_graph(split_weights(graph))
+    assert "conv2d_weights_2:int8[5x3x3x6]@state" in before
+    assert "conv2d_weights_2:int8[5x3x3x6]@state" not in after
+    merge = (
+        "conv2d_weights_2_merged_forward:int8[5x3x3x6] = merge_weights("
+        "conv2d_weights_2:int8[5x3x3x6]@const, conv2d_weights_2_trained:int8[5x3x3x3]@state)"
+    )
+    assert f"  f {merge} {{channels=(0, 1, 4)}}" in after
+    assert "conv2d_weights_2_merged_backward" not in after, "no error goes through this layer"
+    assert "conv2d_weights_3_merged_backward" in after
+
+
+@pytest.mark.parametrize("state", ["int8", "int16", "float32"])
+def test_the_numbers_stay(tmp_path: Path, state: str) -> None:
+    graph = _training_graph(tmp_path, state=state)
+    split = split_weights(graph)
+    assert_same_forward(graph, split)
+    whole, parts = interpreted_training(graph), interpreted_training(split)
+    count = 0
+    for name, value in whole.items():
+        if name in parts:
+            assert np.array_equal(value, parts[name]), name
+            continue
+        trained = parts[f"{name}_trained"]
+        op = next(o for o in split.ops if o.kind == "merge_weights" and o.inputs[0] == name)
+        assert np.array_equal(value[..., list(op.ints("channels"))], trained)
+        assert split[name].role is Role.CONST
+        count += 1
+    assert count == 3
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_kernels_train_the_slice(tmp_path: Path, batch: int) -> None:
+    assert_c_trains_alike(split_weights(_training_graph(tmp_path, batch)), batch=batch)
+
+
+def test_whole_tensors_stay_states() -> None:
+    net = Net(5)
+    y = net.conv(net.image(1, 6, 7, 3), 6)
+    options = TrainOptions()
+    graph = read(net.done(net.dense(net.same(net.b.mean(y), y), CLASSES)))
+    forward = attach_loss(graph, options, {})
+    whole = differentiate(forward, parse_scheme("full", forward), options, {})
+    assert format_graph(split_weights(whole)) == format_graph(whole)

@@ -1,0 +1,94 @@
+"""Keep only the trained input channels of a weight tensor in RAM; the rest is read from flash.
+
+Differentiation makes a partly trained tensor a state as a whole. Here the state shrinks to the
+slice that changes. `merge_weights` lays the slice over the frozen weights before the layer runs,
+forward and, where an error goes through it, backward; the merged weights are arena memory that
+lives as long as the layer runs. The numbers stay the same. Source: DESIGN sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tinytrain.ir import Graph, Op, Phase, Role, Tensor
+
+UPDATES = ("conv2d_update", "fully_connected_update", "apply_weights")
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The weights' name, its trained channels, and the tensors that take its place."""
+
+    channels: tuple[int, ...]
+    trained: Tensor
+    merged: dict[Phase, Tensor]
+
+
+def split_weights(graph: Graph) -> Graph:
+    """The training graph with trained slices in place of partly trained tensors."""
+    splits: dict[str, _Split] = {}
+    for op in graph.ops:
+        if op.kind in UPDATES and op.attrs.get("channels"):
+            for name in op.inputs:
+                if name in op.outputs and _is_whole(graph, name):
+                    splits[name] = _split(graph, name, op.ints("channels"))
+    ops = [new for op in graph.ops for new in _rewritten(op, splits)]
+    tensors = [replace(graph[name], role=Role.CONST) for name in splits]
+    for split in splits.values():
+        tensors += [split.trained, *split.merged.values()]
+    return graph.with_ops(ops, tensors)
+
+
+def _is_whole(graph: Graph, name: str) -> bool:
+    """Whether a state of an update is the weights that a forward operator reads."""
+    return any(op.phase is Phase.FORWARD for op in graph.consumers[name])
+
+
+def _split(graph: Graph, name: str, channels: tuple[int, ...]) -> _Split:
+    whole = graph[name]
+    assert whole.data is not None
+    data = whole.data[..., list(channels)].copy()
+    trained = Tensor(
+        graph.fresh_name(f"{name}_trained"), data.shape, "int8", Role.STATE, whole.quant, data
+    )
+    merged = {
+        phase: Tensor(
+            graph.fresh_name(f"{name}_merged_{phase.value}"), whole.shape, "int8", quant=whole.quant
+        )
+        for phase in (Phase.FORWARD, Phase.BACKWARD)
+    }
+    return _Split(channels, trained, merged)
+
+
+def _rewritten(op: Op, splits: dict[str, _Split]) -> Iterator[Op]:
+    """The operator on the slice, or behind a merge that makes the weights it reads."""
+    if op.kind in UPDATES:
+        names = {name: split.trained.name for name, split in splits.items()}
+        if any(name in splits for name in op.inputs):
+            op = replace(op, attrs={**op.attrs, "channels": ()})
+        yield _renamed(op, names)
+        return
+    names = {}
+    for name in op.inputs:
+        if name in splits:
+            split = splits[name]
+            merged = split.merged[op.phase].name
+            names[name] = merged
+            yield Op(
+                "merge_weights",
+                f"{op.name}_merge_weights",
+                (name, split.trained.name),
+                (merged,),
+                {"channels": split.channels},
+                op.phase,
+            )
+    yield _renamed(op, names)
+
+
+def _renamed(op: Op, names: dict[str, str]) -> Op:
+    return replace(
+        op,
+        inputs=tuple(names.get(n, n) for n in op.inputs),
+        outputs=tuple(names.get(n, n) for n in op.outputs),
+    )
