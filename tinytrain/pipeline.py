@@ -1,7 +1,7 @@
 """The only file that knows the order of the stages.
 
     model.tflite -> read -> fold pads -> head, loss -> differentiate -> prune, split weights,
-    mask bits -> plan -> generate -> simulator | emulator | project folder
+    mask bits, row chains -> plan -> generate -> simulator | emulator | project folder
 
 In: paths and options. Out: frozen results. It prints nothing.
 """
@@ -30,6 +30,8 @@ from tinytrain.interp import mean_squares
 from tinytrain.ir import Graph, Phase, Role, Tensor
 from tinytrain.memory import Plan
 from tinytrain.memory import plan as plan_memory
+from tinytrain.memory.profile import LiveProfile
+from tinytrain.passes.chain_rows import chain_rows
 from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.passes.mask_bits import keep_mask_bits
 from tinytrain.passes.prune import prune
@@ -118,7 +120,7 @@ def prepare_graph(model: Graph, training: Training, samples: Array | None = None
     forward = attach_loss(fold_pad(model), training.options, squares)
     scheme = parse_scheme(training.scheme, forward)
     graph = prune(differentiate(forward, scheme, training.options, squares))
-    graph = keep_mask_bits(split_weights(graph))
+    graph = chain_rows(keep_mask_bits(split_weights(graph)), LiveProfile())
     verify(graph)
     return Prepared(training, model, graph, plan_memory(graph))
 

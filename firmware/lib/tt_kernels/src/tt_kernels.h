@@ -299,4 +299,7 @@ typedef struct tt_apply_bias_io {
 } tt_apply_bias_io;
 void tt_apply_bias(const tt_apply_bias_params *params, const tt_apply_bias_io *io);
 
+/* after the layers it is made of */
+#include "tt_kernels_row.h"
+
 #endif
