@@ -28,14 +28,17 @@ channels = [2, 3]
 [[layer]]
 index = 3
 ratio = 0.5
+[[layer]]
+index = 4
+channels = [0, 2, 3, 5]
 """
 
 
 def _training_graph(folder: Path, batch: int = 1, state: str = "int16") -> Graph:
-    """Partly trained: a 3x3 and a 1x1 convolution, and a fully connected layer."""
+    """Partly trained: 3x3, 1x1 and depthwise convolutions, and a fully connected layer."""
     net = Net(5)
     y = net.conv(net.image(1, 6, 7, 3), 6)
-    y = net.conv(net.conv(y, 5), 6, (1, 1))
+    y = net.depthwise(net.conv(net.conv(y, 5), 6, (1, 1)))
     y = net.dense(net.dense(net.same(net.b.mean(y), y), 8, activation="RELU"), CLASSES)
     options = TrainOptions(batch=batch, weight_state=state)
     forward = attach_loss(read(net.done(y)), options, {})
@@ -74,7 +77,7 @@ def test_the_numbers_stay(tmp_path: Path, state: str) -> None:
         assert np.array_equal(value[..., list(op.ints("channels"))], trained)
         assert split[name].role is Role.CONST
         count += 1
-    assert count == 3
+    assert count == 4
 
 
 @pytest.mark.parametrize("batch", [1, 2])

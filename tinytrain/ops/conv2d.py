@@ -91,11 +91,15 @@ def emit_conv_grad(
         emit_bias_update(builder, u, bias, factors)
     if trained:
         saved = _saved_input(builder, x, graph[weights].shape[-1], trained.channels)
+        folded = u.tensor
+        if channel_axis == 3 and trained.channels:  # of a depthwise layer, input is output channel
+            folded = emit_gather(builder, u.tensor, out.shape, trained.channels)
+            scales = scales[list(trained.channels)]
         factors = wu.rate_factors(trained.rho, input_scale, scales)
         operands, results = wu.update_operands(trained)
         builder.emit(
             f"{family}_update",
-            (saved, u.tensor, u.scale, *operands),
+            (saved, folded, u.scale, *operands),
             results,
             **wu.update_attrs(builder, trained, factors, u.gain),
             zero_point=graph[x].q.zero_point,
@@ -112,17 +116,29 @@ def _saved_input(builder: GradBuilder, x: str, in_channels: int, channels: tuple
     shape = builder.graph[x].shape
     if shape[-1] != in_channels:  # a fully connected layer flattens its input
         shape = (builder.graph[x].size // in_channels, in_channels)
-    saved = builder.new_tensor("saved", (*shape[:-1], len(channels)))
+    return emit_gather(builder, x, shape, channels, Phase.FORWARD)
+
+
+def emit_gather(
+    builder: GradBuilder,
+    x: str,
+    shape: tuple[int, ...],
+    channels: tuple[int, ...],
+    phase: Phase = Phase.BACKWARD,
+) -> str:
+    """Some channels of an activation that is read with this shape."""
+    out_shape = (*shape[:-1], len(channels))
+    chosen = builder.new_tensor("chosen" if phase is Phase.BACKWARD else "saved", out_shape)
     builder.emit_in(
-        Phase.FORWARD,
+        phase,
         "gather_channels",
         (x,),
-        (saved,),
+        (chosen,),
         channels=channels,
-        out_shape=(*shape[:-1], len(channels)),
-        in_channels=in_channels,
+        out_shape=out_shape,
+        in_channels=shape[-1],
     )
-    return saved
+    return chosen
 
 
 class Conv2D(OpDef):
@@ -343,7 +359,7 @@ def update_io(op: Op) -> Mapping[str, str]:
 
 
 class GatherChannels(OpDef):
-    """Copy chosen channels of an activation, to be kept for the backward pass."""
+    """Copy chosen channels of an activation, those of an input to be kept for the backward pass."""
 
     kind = "gather_channels"
 

@@ -13,7 +13,12 @@ from dataclasses import dataclass, replace
 
 from tinytrain.ir import Graph, Op, Phase, Role, Tensor
 
-UPDATES = ("conv2d_update", "fully_connected_update", "apply_weights")
+UPDATES = (
+    "conv2d_update",
+    "depthwise_conv2d_update",
+    "fully_connected_update",
+    "apply_weights",
+)
 
 
 @dataclass(frozen=True)
