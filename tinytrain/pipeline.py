@@ -35,7 +35,7 @@ from tinytrain.passes.chain_rows import chain_rows
 from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.passes.mask_bits import keep_mask_bits
 from tinytrain.passes.prune import prune
-from tinytrain.passes.split_weights import split_weights
+from tinytrain.passes.split_weights import split_where_it_saves
 from tinytrain.reader import read
 from tinytrain.reader.dataset import Dataset, read_dataset
 from tinytrain.toolchain.emulator import emulate as emulate_project
@@ -120,7 +120,10 @@ def prepare_graph(model: Graph, training: Training, samples: Array | None = None
     forward = attach_loss(fold_pad(model), training.options, squares)
     scheme = parse_scheme(training.scheme, forward)
     graph = prune(differentiate(forward, scheme, training.options, squares))
-    graph = chain_rows(keep_mask_bits(split_weights(graph)), LiveProfile())
+    live_bytes = LiveProfile()
+    graph = split_where_it_saves(
+        graph, lambda split: chain_rows(keep_mask_bits(split), live_bytes), live_bytes
+    )
     verify(graph)
     return Prepared(training, model, graph, plan_memory(graph))
 

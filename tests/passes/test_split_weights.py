@@ -11,9 +11,10 @@ from tests.support.equal_graphs import (
     interpreted_training,
 )
 from tests.support.small_networks import CLASSES, Net
+from tinytrain.analysis.verify import verify
 from tinytrain.ir import Graph, Role, format_graph
 from tinytrain.passes.prune import prune
-from tinytrain.passes.split_weights import split_weights
+from tinytrain.passes.split_weights import split_weights, split_where_it_saves
 from tinytrain.reader import read
 from tinytrain.train import TrainOptions, attach_loss, differentiate, parse_scheme
 
@@ -65,6 +66,7 @@ def test_text_before_and_after(tmp_path: Path) -> None:
 def test_the_numbers_stay(tmp_path: Path, state: str) -> None:
     graph = _training_graph(tmp_path, state=state)
     split = split_weights(graph)
+    verify(split)
     assert_same_forward(graph, split)
     whole, parts = interpreted_training(graph), interpreted_training(split)
     count = 0
@@ -93,3 +95,23 @@ def test_whole_tensors_stay_states() -> None:
     forward = attach_loss(graph, options, {})
     whole = differentiate(forward, parse_scheme("full", forward), options, {})
     assert format_graph(split_weights(whole)) == format_graph(whole)
+
+
+def test_a_tensor_stays_whole_where_merging_costs_more(tmp_path: Path) -> None:
+    graph = _training_graph(tmp_path)
+    (merged, *_) = [
+        op.outputs[0] for op in split_weights(graph).ops if op.kind == "merge_weights"
+    ]
+
+    def live_bytes(variant: Graph) -> list[int]:
+        """As if the merged weights of one layer were large."""
+        return [10_000 if merged in (*op.inputs, *op.outputs) else 100 for op in variant.ops]
+
+    found = split_where_it_saves(graph, lambda variant: variant, live_bytes)
+    assert merged not in found.tensors
+    assert found["conv2d_weights_2"].role is Role.STATE
+    assert len([op for op in found.ops if op.kind == "merge_weights"]) >= 3
+    assert_same_forward(graph, found)
+    even = split_where_it_saves(graph, lambda variant: variant, lambda v: [100] * len(v.ops))
+    assert format_graph(even) == format_graph(split_weights(graph))
+    assert_c_trains_alike(found)

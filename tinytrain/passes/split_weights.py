@@ -3,12 +3,14 @@
 Differentiation makes a partly trained tensor a state as a whole. Here the state shrinks to the
 slice that changes. `merge_weights` lays the slice over the frozen weights before the layer runs,
 forward and, where an error goes through it, backward; the merged weights are arena memory that
-lives as long as the layer runs. The numbers stay the same. Source: DESIGN sections 3 and 4.
+lives as long as the layer runs. Where these merged weights hold the peak and cost more than the
+slice saves, the tensor stays a state as a whole. The numbers stay the same. Source: DESIGN sections
+3 and 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tinytrain.ir import Graph, Op, Phase, Role, Tensor
@@ -30,13 +32,17 @@ class _Split:
     merged: dict[Phase, Tensor]
 
 
-def split_weights(graph: Graph) -> Graph:
-    """The training graph with trained slices in place of partly trained tensors."""
+def split_weights(graph: Graph, whole: Collection[str] = ()) -> Graph:
+    """The training graph with trained slices in place of partly trained tensors.
+
+    Args:
+        whole: tensors that stay as they are.
+    """
     splits: dict[str, _Split] = {}
     for op in graph.ops:
         if op.kind in UPDATES and op.attrs.get("channels"):
             for name in op.inputs:
-                if name in op.outputs and _is_whole(graph, name):
+                if name in op.outputs and name not in whole and _is_read_forward(graph, name):
                     splits[name] = _split(graph, name, op.ints("channels"))
     ops = [new for op in graph.ops for new in _rewritten(op, splits)]
     tensors = [replace(graph[name], role=Role.CONST) for name in splits]
@@ -45,7 +51,50 @@ def split_weights(graph: Graph) -> Graph:
     return graph.with_ops(ops, tensors)
 
 
-def _is_whole(graph: Graph, name: str) -> bool:
+def split_where_it_saves(
+    graph: Graph, finish: Callable[[Graph], Graph], live_bytes: Callable[[Graph], Sequence[int]]
+) -> Graph:
+    """The finished graph, split so that arena and states together are small.
+
+    Args:
+        graph: a training graph.
+        finish: the passes that come after this one.
+        live_bytes: bytes of the arena that are needed while each operator runs.
+    """
+    whole: tuple[str, ...] = ()
+    best = finish(split_weights(graph, whole))
+    live = live_bytes(best)
+    while True:
+        name = _merged_at_peak(best, live)
+        if not name:
+            return best
+        found = finish(split_weights(graph, (*whole, name)))
+        found_live = live_bytes(found)
+        if max(found_live) + _kept_bytes(found) >= max(live) + _kept_bytes(best):
+            return best
+        whole, best, live = (*whole, name), found, found_live
+
+
+def _merged_at_peak(graph: Graph, live: Sequence[int]) -> str:
+    """The weights whose merged copy is there at the peak; "" if there are none.
+
+    Those of a depthwise layer, [1, kh, kw, c], must stay split: its update takes all channels.
+    """
+    merges = {op.outputs[0]: op for op in graph.ops if op.kind == "merge_weights"}
+    op = graph.ops[max(range(len(live)), key=lambda time: live[time])] if live else None
+    for name in (*op.inputs, *op.outputs) if op else ():
+        frozen = graph[merges[name].inputs[0]] if name in merges else None
+        if frozen is not None and frozen.shape[0] > 1:
+            return frozen.name
+    return ""
+
+
+def _kept_bytes(graph: Graph) -> int:
+    kept = (t for t in graph.tensors.values() if t.role in (Role.STATE, Role.BUFFER))
+    return sum(-(-t.nbytes // 4) * 4 for t in kept)
+
+
+def _is_read_forward(graph: Graph, name: str) -> bool:
     """Whether a state of an update is the weights that a forward operator reads."""
     return any(op.phase is Phase.FORWARD for op in graph.consumers[name])
 
@@ -54,8 +103,11 @@ def _split(graph: Graph, name: str, channels: tuple[int, ...]) -> _Split:
     whole = graph[name]
     assert whole.data is not None
     data = whole.data[..., list(channels)].copy()
+    quant = whole.q
+    if quant.per_channel and quant.axis == len(whole.shape) - 1:  # a depthwise layer's channels
+        quant = replace(quant, scale=tuple(quant.scale[c] for c in channels))
     trained = Tensor(
-        graph.fresh_name(f"{name}_trained"), data.shape, "int8", Role.STATE, whole.quant, data
+        graph.fresh_name(f"{name}_trained"), data.shape, "int8", Role.STATE, quant, data
     )
     merged = {
         phase: Tensor(
