@@ -120,7 +120,8 @@ static void run_row(const tt_row_chain_params *p, const tt_row_chain_io *io, tt_
 
 void tt_row_chain(const tt_row_chain_params *params, const tt_row_chain_io *io)
 {
-    tt_row_chain_state state = {{0}, {0}};
+    tt_row_chain_state state;
+    memset(&state, 0, sizeof state);
     const int32_t last = params->stages - 1;
     while (state.done[last] < params->stage[last].rows) {
         int32_t index = last; /* the last stage that can run: no row is made before its time */
