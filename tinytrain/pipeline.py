@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -97,6 +97,11 @@ class Prepared:
     def files(self) -> Mapping[str, bytes]:
         """The generated library without a board: path -> content."""
         return generate_files(self.plan)
+
+
+def generate(prepared: Prepared, boards: Sequence[Board] = ()) -> dict[str, bytes]:
+    """The project of a plan: path -> content. Without a board, only the libraries."""
+    return generate_files(prepared.plan, boards=boards)
 
 
 def prepare(training: Training, samples: Array | None = None) -> Prepared:

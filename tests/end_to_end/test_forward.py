@@ -1,4 +1,4 @@
-"""The forward pass is TFLite's, bit for bit: every intermediate tensor of every model of the zoo."""
+"""The forward pass is TFLite's, bit for bit, in every tensor of every model of the zoo."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from codegen import generate
-from tests.end_to_end.cases import CASES, Case, case_id
+from tests.end_to_end.cases import CASES, Array, Case, case_id
 from tinytrain.interp import Interpreter
 from tinytrain.memory import Plan
 from tinytrain.ops.base import Step
@@ -19,16 +19,16 @@ from tinytrain.toolchain.sanitizer import run_sanitized
 from tinytrain.toolchain.simulator import Simulator
 
 STEPS = 8
-RATE = np.float32(0.02)
+RATE = 0.02
 SEED = 7
 GUARD_BYTES = 16
 
 
-def interpreted_state(prepared: Prepared, x: np.ndarray, targets: np.ndarray) -> bytes:
+def interpreted_state(prepared: Prepared, x: Array, targets: Array) -> bytes:
     """The state after one calibrating step and one training step a further sample."""
     batch = prepared.training.options.batch
     interpreter = Interpreter(prepared.plan.graph)
-    rate = np.float32(RATE / np.float32(batch))
+    rate = np.float32(np.float32(RATE) / np.float32(batch))
     for index, (sample, target) in enumerate(zip(x, targets, strict=True)):
         step = Step(SEED, index, rate, index > 0, target)
         interpreter.train_step(sample, step)
@@ -37,9 +37,7 @@ def interpreted_state(prepared: Prepared, x: np.ndarray, targets: np.ndarray) ->
     return prepared.plan.state.pack(interpreter.state)
 
 
-def simulated_state(
-    simulator: Simulator, prepared: Prepared, x: np.ndarray, targets: np.ndarray
-) -> bytes:
+def simulated_state(simulator: Simulator, prepared: Prepared, x: Array, targets: Array) -> bytes:
     """The same in C."""
     simulator.set_seed(SEED)
     simulator.set_batch(prepared.training.options.batch)

@@ -19,12 +19,12 @@ from tinytrain.ops.base import Error, Step, Trained, TrainedBias, definition
 
 ERROR_SCALE = np.float32(0.0173)
 STEPS = 8
-RATE = np.float32(0.01)
+RATE = 1e-4
 Shadow = Callable[..., Array]
 
 
 class Recorder:
-    """A gradient builder (`ops.base.GradBuilder`) for one operator whose activations need errors."""
+    """A gradient builder (`ops.base.GradBuilder`) for one operator; its activations need errors."""
 
     def __init__(
         self,
@@ -42,6 +42,11 @@ class Recorder:
         out = graph.ops[-1].outputs[0]
         tensor = self.new_tensor("given", graph[out].shape)
         self.given = Error(tensor, self.new_tensor("given_scale", (1,), "float32"), 0.5)
+        self.state("first_scale", np.ones(1, np.float32))
+
+    @property
+    def first_scale(self) -> str:
+        return "first_scale"
 
     def needs_error(self, name: str) -> bool:
         return bool(name) and self.graph[name].data is None
@@ -83,9 +88,9 @@ class Recorder:
         tensor = self.new_tensor(tag, self.graph[like].shape if shape is None else shape)
         return Error(tensor, self.new_tensor(f"{tag}_scale", (1,), "float32"))
 
-    def new_range(self, tag: str, initial: int) -> str:
-        name = self.new_tensor(f"{tag}_range", (1,), "int32")
-        data = np.array([initial], np.int32)
+    def new_range(self, tag: str) -> str:
+        name = self.new_tensor(f"{tag}_range", (1,), "float32")
+        data = np.zeros(1, np.float32)
         self.tensors[name] = replace(self.tensors[name], role=Role.STATE, data=data)
         return name
 
@@ -138,7 +143,12 @@ class Backward:
 
 
 def run_backward(
-    recorder: Recorder, forward: Mapping[str, Array], error: Array, *, apply: bool = True
+    recorder: Recorder,
+    forward: Mapping[str, Array],
+    error: Array,
+    *,
+    apply: bool = True,
+    rate: float = RATE,
 ) -> Backward:
     """Emit and run the backward pass some times, so that the ranges settle.
 
@@ -146,6 +156,7 @@ def run_backward(
         forward: values of the forward tensors.
         error: int8 error of the output.
         apply: whether the last two steps move weights; the others calibrate.
+        rate: learning rate.
     """
     op = recorder.graph.ops[-1]
     definition(op).grad(op, recorder)
@@ -158,7 +169,7 @@ def run_backward(
     runs: list[tuple[dict[str, Array], dict[str, Array]]] = []
     step = Step()
     for index in range(STEPS):
-        step = Step(7, index, RATE, apply and index >= STEPS - 2)
+        step = Step(7, index, np.float32(rate), apply and index >= STEPS - 2)
         runs = [run_op(graph, emitted, values, step) for emitted in graph.ops]
     for name, errors in recorder.contributions.items():
         for contributed in errors:
@@ -184,12 +195,13 @@ def run_op(
 
 def random_error(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """int8 values that fill their range well."""
-    return np.clip(np.round(rng.normal(0.0, 45.0, shape)), -127, 127).astype(np.int8)
+    values = np.clip(np.round(rng.normal(0.0, 45.0, shape)), -127, 127)
+    return np.asarray(values, np.int8)
 
 
 def open_between(low: int, high: int) -> Callable[[Array], Array]:
     """The clamp mask for outputs strictly between two bounds."""
-    return lambda y: (y > low) & (y < high)
+    return lambda y: np.asarray((y > low) & (y < high))
 
 
 def check_gradients(
@@ -221,13 +233,12 @@ def check_gradients(
     assert result.contributions
     for name, errors in result.contributions.items():
         ours = np.sum([result.real(e) for e in errors], axis=0)
-        theirs = finite_differences(
-            lambda value, name=name: shadow(
-                *({**operands, name: value}[n] for n in op.inputs if n)
-            ).reshape(wanted.shape),
-            operands[name],
-            wanted,
-        )
+
+        def moved(value: Array, name: str = name) -> Array:
+            given = {**operands, name: value}
+            return shadow(*(given[n] for n in op.inputs if n)).reshape(wanted.shape)
+
+        theirs = finite_differences(moved, operands[name], wanted)
         assert_similar(ours, theirs, cosine, size)
     return result
 

@@ -197,7 +197,8 @@ def _compile(cases: Sequence[Case], sanitize: bool) -> Path:
         return compile_program(
             [path, *(KERNELS / f"{kernel}.c" for kernel in kernels), KERNELS / "tt_update.c"],
             include_dirs=[KERNELS],
-            flags=() if sanitize else STRICT_FLAGS,  # gcc warns of what the sanitizers insert
+            # gcc warns of what the sanitizers insert
+            flags=("-O0",) if sanitize else STRICT_FLAGS,
             sanitize=sanitize,
         )
 
@@ -208,7 +209,11 @@ def _kernels(case: Case) -> set[str]:
 
 
 def _source(cases: Sequence[Case], guard: int) -> str:
-    parts = ['#include "tt_kernels.h"', '#include "tt_random.h"', f"static const size_t GUARD = {guard};"]
+    parts = [
+        '#include "tt_kernels.h"',
+        '#include "tt_random.h"',
+        f"static const size_t GUARD = {guard};",
+    ]
     numbers: dict[str, int] = {}
     rows = []
     for case in cases:  # equal calls with other data share their function
@@ -225,9 +230,7 @@ def _body(case: Case) -> str:
     position = {name: i for i, name in enumerate(case.blocks())}
     tables: list[str] = []
     params = _initializer(call.params, tables)
-    fields = [
-        f".{key} = t[{position[case.memory(name)]}]" for key, name in call.io.items() if name
-    ]
+    fields = [f".{key} = t[{position[case.memory(name)]}]" for key, name in call.io.items() if name]
     if call.scratch_bytes:
         fields.append(f".scratch = t[{position['scratch']}]")
     key = mix32((step.seed + step.index * _GOLDEN) & 0xFFFFFFFF)

@@ -16,14 +16,14 @@ Pair = tuple[int, int]
 def conv2d(x: Array, w: Array, stride: Pair, dilation: Pair, padding: str) -> Array:
     """Weights (out, kh, kw, in)."""
     patches = _patches(x[0], w.shape[1:3], stride, dilation, padding)
-    return np.einsum("yxijc,oijc->yxo", patches, w)[None]
+    return np.asarray(np.einsum("yxijc,oijc->yxo", patches, w)[None])
 
 
 def depthwise_conv2d(x: Array, w: Array, stride: Pair, dilation: Pair, padding: str) -> Array:
     """Weights (1, kh, kw, in * multiplier)."""
     patches = _patches(x[0], w.shape[1:3], stride, dilation, padding)
     repeated = np.repeat(patches, w.shape[3] // x.shape[3], axis=4)
-    return np.einsum("yxijc,ijc->yxc", repeated, w[0])[None]
+    return np.asarray(np.einsum("yxijc,ijc->yxc", repeated, w[0])[None])
 
 
 def _patches(

@@ -53,7 +53,7 @@ class FloatReference:
         self._smoothing = smoothing
 
     def parameters(self, state: Values | None = None) -> dict[str, Array]:
-        """Weights and biases in real units (float64); `state` holds values newer than the graph's."""
+        """Weights and biases in real units; `state` holds values newer than the graph's."""
         found: dict[str, Array] = {}
         for op in self._ops:
             if op.kind in LAYERS:
@@ -68,8 +68,7 @@ class FloatReference:
         """Real size of one unit of an operator's weights or bias, broadcasting over it."""
         weights = self.graph[op.inputs[1]]
         axis = 3 if op.kind == "depthwise_conv2d" else 0
-        scales = np.broadcast_to(np.float32(weights.q.scale), weights.shape[axis])
-        scales = scales.astype(np.float64)
+        scales = weights.q.scales(weights.shape[axis]).astype(np.float64)
         if name == op.inputs[1]:
             shape = [1] * len(weights.shape)
             shape[axis] = -1
@@ -150,7 +149,8 @@ class FloatReference:
             reach = _real(limits, self.graph[op.inputs[0]]) / scale + out.q.zero_point
             bottom = bottom if reach[0] < bottom - 0.5 else -np.inf
             top = top if reach[1] > top + 0.5 else np.inf
-        return ((held > bottom) & (held < top)).astype(np.float64)
+        inside: Array = ((held > bottom) & (held < top)).astype(np.float64)
+        return inside
 
     def _operand(self, known: dict[str, Any], name: str) -> Any:
         if not name:

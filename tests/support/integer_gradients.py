@@ -7,7 +7,8 @@ random seeds. Must not know how the gradients come about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -76,8 +77,8 @@ class GradientProbe:
             self.tensors = self.interpreter.train_step(x, step)
         return self._found
 
-    def _named(self, run):  # type: ignore[no-untyped-def]
-        def named(rules: object, op: Op, *rest: object) -> object:
+    def _named(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        def named(rules: object, op: Op, *rest: object) -> Any:
             self._current = op.outputs[0]
             return run(rules, op, *rest)
 
@@ -90,7 +91,13 @@ class GradientProbe:
         return weights.q.scales(channels).astype(np.float64)
 
     def _take_weights(
-        self, op: Op, gradient: Array, axis: int, unit: np.float32, states: Sequence[Array], step: Step
+        self,
+        op: Op,
+        gradient: Array,
+        axis: int,
+        unit: np.float32,
+        states: Sequence[Array],
+        step: Step,
     ) -> tuple[Array, ...]:
         name = op.inputs[3]
         assert np.abs(gradient).max() < 2**31, f"{name}: the gradient leaves int32"

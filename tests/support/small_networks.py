@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Net:
         spread = self.rng.uniform(-0.7, 0.7, shape[axis]) if per_channel else [0.0]
         return data, (np.exp(spread) / (40 * math.sqrt(fan_in))).astype(np.float32)
 
-    def _layer(self, x: Ref, activation: str) -> tuple[float, dict[str, float | int]]:
+    def _layer(self, x: Ref, activation: str) -> tuple[float, dict[str, Any]]:
         """(rms of the sum, output quantization)."""
         rms = 1.1 * self.rms[x.index]
         positive = activation in ("RELU", "RELU6")
@@ -53,18 +54,18 @@ class Net:
 
     def conv(
         self, x: Ref, channels: int, size: Pair = (3, 3), *, activation: str = "RELU",
-        per_channel: bool = True, bias: bool = True, **options: object,
+        per_channel: bool = True, bias: bool = True, **options: Any,
     ) -> Ref:  # fmt: skip
         shape = (channels, *size, x.shape[3])
         data, scales = self._weights(shape, 0, math.prod(shape[1:]), per_channel)
         rms, quant = self._layer(x, activation)
         values = self._bias(x, scales, channels, rms) if bias else None
-        y = self.b.conv2d(x, data, scales, values, activation=activation, **quant, **options)  # type: ignore[arg-type]
+        y = self.b.conv2d(x, data, scales, values, activation=activation, **quant, **options)
         return self._after(y, rms, activation)
 
     def depthwise(
         self, x: Ref, multiple: int = 1, size: Pair = (3, 3), *, activation: str = "RELU6",
-        per_channel: bool = True, **options: object,
+        per_channel: bool = True, **options: Any,
     ) -> Ref:  # fmt: skip
         channels = x.shape[3] * multiple
         data, scales = self._weights((1, *size, channels), 3, math.prod(size), per_channel)
@@ -72,7 +73,7 @@ class Net:
         values = self._bias(x, scales, channels, rms)
         y = self.b.depthwise_conv2d(
             x, data, scales, values, activation=activation, **quant, **options
-        )  # type: ignore[arg-type]
+        )
         return self._after(y, rms, activation)
 
     def dense(
@@ -85,7 +86,7 @@ class Net:
         values = self._bias(x, scales, units, rms) if bias else None
         y = self.b.fully_connected(
             x, data, scales, values, activation=activation, keep_num_dims=keep_num_dims, **quant
-        )  # type: ignore[arg-type]
+        )
         return self._after(y, rms, activation)
 
     def _bias(self, x: Ref, scales: Array, count: int, rms: float) -> Array:
@@ -103,7 +104,7 @@ class Net:
         return self._after(y, rms, activation)
 
     @staticmethod
-    def _pair(rms: float, activation: str) -> dict[str, float]:
+    def _pair(rms: float, activation: str) -> dict[str, Any]:
         positive = activation == "RELU"
         scale = REACH * rms / 255 * (1 if positive else 2)
         return {"out_scale": scale, "out_zero_point": -128 if positive else 4}

@@ -24,7 +24,6 @@ from tinytrain.ir import Graph
 from tinytrain.ops.base import Trained, TrainedBias
 
 
-
 @dataclass(frozen=True)
 class Training:
     """How a layer is trained; see `ops.base.Trained`."""
@@ -33,11 +32,10 @@ class Training:
     channels: tuple[int, ...] = ()
     tau: float = 0.0
     batch: bool = False
+    rate: float = RATE
 
 
-def train_layer(
-    graph: Graph, x: Array, training: Training, *, apply: bool = True
-) -> Backward:
+def train_layer(graph: Graph, x: Array, training: Training, *, apply: bool = True) -> Backward:
     """Run the backward pass of the last operator with its weights and bias trained."""
     op = graph.ops[-1]
     name, bias = op.inputs[1], op.inputs[2] if len(op.inputs) > 2 else ""
@@ -70,10 +68,12 @@ def train_layer(
         recorder.state("bias_accumulator", np.zeros(graph[bias].shape, np.int32))
     values = run_graph(graph, x)
     error = random_error(np.random.default_rng(5), graph[op.outputs[0]].shape)
-    return run_backward(recorder, values, error, apply=apply)
+    return run_backward(recorder, values, error, apply=apply, rate=training.rate)
 
 
-def assert_step_follows_the_gradient(result: Backward, graph: Graph, name: str, gradient: Array) -> None:
+def assert_step_follows_the_gradient(
+    result: Backward, graph: Graph, name: str, gradient: Array
+) -> None:
     """The float32 weight state `fraction` moved by -rate * gradient, both in real units."""
     (case,) = [c for c in result.cases() if "fraction" in c.op.outputs]
     moved = case.after["fraction"].astype(np.float64) - case.before["fraction"]
@@ -81,4 +81,4 @@ def assert_step_follows_the_gradient(result: Backward, graph: Graph, name: str, 
     shape = [1] * moved.ndim
     shape[axis] = -1
     scales = graph[name].q.scales(graph[name].shape[axis]).astype(np.float64).reshape(shape)
-    assert_similar(moved * scales, -float(RATE) * gradient)
+    assert_similar(moved * scales, -RATE * gradient)

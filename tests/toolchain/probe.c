@@ -94,10 +94,7 @@ static __attribute__((noinline)) uint32_t descend(uint32_t depth)
     return depth == 0u ? 0u : descend(depth - 1u) + frame[depth % 64u];
 }
 
-static __attribute__((noinline)) float multiply_add(float a, float b, float c)
-{
-    return a * b + c;
-}
+static __attribute__((noinline)) float multiply_add(float a, float b, float c) { return a * b + c; }
 
 static int contraction(void)
 {

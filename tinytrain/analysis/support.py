@@ -16,6 +16,9 @@ from tinytrain.ops.base import OpDef, definition, tflite_definitions
 WHOLE_MODEL = -1
 
 
+MAX_DIMENSION = 65535
+
+
 @dataclass(frozen=True)
 class SupportRow:
     """One line of the support table.
@@ -50,8 +53,14 @@ def op_rows(index: int, op: Op, graph: Graph) -> tuple[SupportRow, ...]:
     """The rows of one operator: one a problem, or a single one without a reason."""
     rules = definition(op)
     name = rules.tflite or op.kind
-    reasons = dict.fromkeys(rules.problems(op, graph)) or {"": None}
+    reasons = dict.fromkeys([*rules.problems(op, graph), *_size_problems(op, graph)]) or {"": None}
     return tuple(SupportRow(index, name, reason) for reason in reasons)
+
+
+def _size_problems(op: Op, graph: Graph) -> list[str]:
+    """The kernels hold sizes in 16 bits."""
+    largest = max((d for n in (*op.inputs, *op.outputs) if n for d in graph[n].shape), default=0)
+    return [f"a dimension of {largest}, {MAX_DIMENSION} is the most"] * (largest > MAX_DIMENSION)
 
 
 def support_rows(graph: Graph, ops: Iterable[Op] | None = None) -> tuple[SupportRow, ...]:

@@ -29,7 +29,7 @@ from; {test} others judge. The code that trains is the C that a board would run.
 
 
 @click.command(short_help="Watch a network adapt to a turned camera.")
-@click.option("--epochs", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--epochs", type=click.IntRange(1), default=40, show_default=True)
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, show_default=True)
 @json_option
 def demo(epochs: int, seed: int, as_json: bool) -> None:

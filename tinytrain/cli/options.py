@@ -91,7 +91,7 @@ _TRAINING: tuple[Decorator, ...] = (
     number_option(
         "--tau",
         default=TrainOptions.tau,
-        help="Largest step of a weight tensor relative to its norm; 0: no bound.",
+        help="Largest step of a weight tensor relative to its norm, a sample; 0: no bound.",
     ),
     click.option(
         "--step-rule",

@@ -5,8 +5,9 @@ the profile `tt.int8.v1` that TFLite does not define; `firmware/` mirrors it in 
 Every function is integer, or float32 scalars in a fixed order. Must not know operators.
 
 An error tensor holds int8 values with one float32 scale. An operator that makes errors accumulates
-in int32 and requantizes with a range `amax` that follows the accumulator's running maximum, so
-that the integers fill int8 whatever the loss; the scale carries the size.
+in int32 and requantizes to a range that follows the running maximum of its errors. Ranges and
+scales are relative to the sample's first error (that of the loss), which fills int8 whatever
+its size: so neither moves with the loss, and only a step of weights takes the real size in.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from tinytrain.numeric.fixed_point import Int64Array
 ERROR_MAX = 127
 MIN_RANGE = 127  # a smaller range would only copy the same integers to larger ones
 RANGE_MAX = 1 << 30
-RANGE_DECAY_SHIFT = 5
-CALIBRATION_DECAY_SHIFT = 2
-HEADROOM_SHIFT = 4
+RANGE_DECAY = np.float32(0.96875)
+CALIBRATION_DECAY = np.float32(0.75)
+HEADROOM = np.float32(1.0625)
 DELTA_FRACTION_BITS = 16
 DELTA_MAX = (1 << 23) - 1  # 128 weight steps in Q16
 
@@ -56,15 +57,30 @@ class ErrorRequantizer:
         return np.clip((a * self.multiplier + random16) >> 16, -128, 127).astype(np.int8)
 
 
-def next_range(amax: int, accumulator: Int64Array, *, calibrating: bool = False) -> int:
+def error_limit(range_: np.float32, unit: np.float32) -> int:
+    """The accumulator that a range, relative to the first error, stands for.
+
+    Args:
+        range_: largest error expected, relative to a unit of the sample's first error.
+        unit: size of an accumulator unit on the same terms.
+    """
+    with np.errstate(over="ignore"):
+        limit = F32(F32(range_) / F32(unit)) if unit > 0 else F32(0.0)
+    return int(limit) if limit < RANGE_MAX else RANGE_MAX
+
+
+def next_range(
+    range_: np.float32, unit: np.float32, accumulator: Int64Array, *, calibrating: bool = False
+) -> np.float32:
     """The range for the next step: a little over the maximum seen now, or the decaying old one.
 
     The headroom keeps the largest errors from being cut, which would shorten every gradient. A
-    calibrating step forgets faster: start values may be far too large, layer upon layer.
+    calibrating step forgets faster: start values may be far too large.
     """
-    seen = min(int(np.max(np.abs(accumulator))), RANGE_MAX) if accumulator.size else 0
-    decay = CALIBRATION_DECAY_SHIFT if calibrating else RANGE_DECAY_SHIFT
-    return max(seen + (seen >> HEADROOM_SHIFT), int(amax) - (int(amax) >> decay))
+    seen = F32(int(np.max(np.abs(accumulator))) if accumulator.size else 0)
+    roomy = F32(F32(seen * F32(unit)) * HEADROOM)
+    decayed = F32(F32(range_) * (CALIBRATION_DECAY if calibrating else RANGE_DECAY))
+    return roomy if roomy > decayed else decayed
 
 
 def step_multiplier(step: np.float32) -> tuple[int, int]:

@@ -7,7 +7,6 @@ more bits).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -78,7 +77,7 @@ def emit_reduce(builder: GradBuilder, error: Error, op: Op, index: int) -> Error
     if count > MAX_REDUCED:
         raise too_many_repeats(operand, count, MAX_REDUCED)
     reduced = builder.new_error(operand, f"reduced_{index}")
-    amax = builder.new_range(f"reduced_{index}", int(127 * math.sqrt(count)))
+    amax = builder.new_range(f"reduced_{index}")
     builder.emit(
         "reduce_error",
         (error.tensor, error.scale, amax),

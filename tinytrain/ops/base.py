@@ -88,9 +88,10 @@ class TfliteOp(Protocol):
 
 
 class Error(NamedTuple):
-    """An error tensor: int8 values of real size ``q * scale[0] * gain``.
+    """An error tensor: int8 values of size ``q * scale[0] * gain``, relative to the first error.
 
-    `scale` names a float32[1] tensor of the running step; `gain` is a constant known now.
+    `scale` names a float32[1] tensor of the running step; `gain` is a constant known now. The
+    real size is that times the first error's scale, see `GradBuilder.first_scale`.
     """
 
     tensor: str
@@ -143,6 +144,11 @@ class GradBuilder(Protocol):
         """The forward graph."""
         ...
 
+    @property
+    def first_scale(self) -> str:
+        """Name of the float32[1] tensor with the real scale of the sample's first error."""
+        ...
+
     def needs_error(self, name: str) -> bool:
         """Whether anything upstream of this tensor is trained."""
         ...
@@ -190,8 +196,8 @@ class GradBuilder(Protocol):
         """Declare an int8 error tensor (shape of `like` unless given) and its scale."""
         ...
 
-    def new_range(self, tag: str, initial: int) -> str:
-        """Declare an error range, an int32[1] state."""
+    def new_range(self, tag: str) -> str:
+        """Declare an error range, a float32[1] state that starts at 0."""
         ...
 
     def stream(self) -> int:

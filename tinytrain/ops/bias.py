@@ -25,7 +25,7 @@ def emit_bias_update(
     state = trained.accumulator or trained.bias
     builder.emit(
         "bias_update",
-        (u.tensor, u.scale, state),
+        (u.tensor, u.scale, state, builder.first_scale),
         (state,),
         factors=factors,
         gain=u.gain,
@@ -65,11 +65,12 @@ class BiasUpdate(OpDef):
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """int32 state, saturated to +-(2^30 - 1)."""
         del graph
-        u, scale, state = inputs
+        u, scale, state, first = inputs
         if not step.apply:
             return (state,)
         sums = u.reshape(-1, u.shape[-1]).astype(np.int64).sum(axis=0)
-        base = F32(F32(scale[0] * F32(op.float("gain"))) * F32(step.learning_rate))
+        relative = F32(scale[0] * F32(op.float("gain")))
+        base = F32(F32(first[0] * relative) * F32(step.learning_rate))
         steps = [F32(base * F32(f)) for f in op.floats("factors")]
         noise = random.random_bits(step.key(op), len(steps), 32)
         moved = state.astype(np.int64) + bias_delta(sums, steps, noise)
@@ -91,7 +92,12 @@ class BiasUpdate(OpDef):
                 "gain": op.float("gain"),
                 "stream": op.int("stream"),
             },
-            {"folded": op.inputs[0], "folded_scale": op.inputs[1], "bias": op.inputs[2]},
+            {
+                "folded": op.inputs[0],
+                "folded_scale": op.inputs[1],
+                "bias": op.inputs[2],
+                "first_scale": op.inputs[3],
+            },
             takes_step=True,
         )
 

@@ -5,7 +5,6 @@ Source: TFLite's int8 specification (forward); DESIGN section 2 (backward).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -21,7 +20,6 @@ from tinytrain.ops.bias import emit_bias_update
 from tinytrain.ops.fold_error import emit_fold, requantize_errors
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
 
-
 # 128 * 255 * positions must stay below 2^31
 MAX_POSITIONS = (2**31 - 1) // (128 * 255)
 GEOMETRY = ("stride", "dilation", "padding", "pads")
@@ -33,14 +31,7 @@ def window_of(op: Op, graph: Graph, input_index: int = 0, weight_index: int = 1)
     return Window.of(op, graph[op.inputs[input_index]].shape, (kernel[0], kernel[1]))
 
 
-def initial_range(terms: int) -> int:
-    """A plausible maximum of a sum of `terms` products of errors and weights, at the start."""
-    return int(127 * 32 * math.sqrt(terms))
-
-
-def emit_conv_grad(
-    op: Op, builder: GradBuilder, *, family: str, channel_axis: int, terms: int
-) -> None:
+def emit_conv_grad(op: Op, builder: GradBuilder, *, family: str, channel_axis: int) -> None:
     """The backward operators of a convolution-like operator: fold, input error, bias, weights.
 
     The input error comes before the updates, since it needs the weights of the forward pass.
@@ -48,7 +39,6 @@ def emit_conv_grad(
     Args:
         family: kinds are ``<family>_input_error`` and ``<family>_update``.
         channel_axis: the output-channel axis of the weights.
-        terms: products summed for one input error.
     """
     x, weights = op.inputs[0], op.inputs[1]
     graph = builder.graph
@@ -58,15 +48,7 @@ def emit_conv_grad(
         return
     out = graph[op.outputs[0]]
     channels = graph[weights].shape[channel_axis]
-    if out.size // channels > MAX_POSITIONS:
-        raise InputError(
-            "too-many-positions",
-            "train",
-            f"{out.size // channels} output positions; gradients are summed over at most"
-            f" {MAX_POSITIONS} in 32 bits",
-            where=op.name,
-            hint="leave this layer and those before it out of the scheme",
-        )
+    _check_positions(op, out.size // channels)
     scales = graph[weights].q.scales(channels)
     clamped = out.dtype == "int8"
     bounds = activation_range(op.str("activation"), out.q) if clamped else None
@@ -74,7 +56,7 @@ def emit_conv_grad(
     geometry = {k: op.attrs[k] for k in GEOMETRY if k in op.attrs}
     if needs_error:
         error = builder.new_error(x, "error")
-        amax = builder.new_range("error", initial_range(terms))
+        amax = builder.new_range("error")
         builder.emit(
             f"{family}_input_error",
             (u.tensor, u.scale, weights, amax),
@@ -99,7 +81,7 @@ def emit_conv_grad(
         operands, results = wu.update_operands(trained)
         builder.emit(
             f"{family}_update",
-            (saved, folded, u.scale, *operands),
+            (saved, folded, u.scale, *operands, builder.first_scale),
             results,
             **wu.update_attrs(builder, trained, factors, u.gain),
             zero_point=graph[x].q.zero_point,
@@ -107,6 +89,18 @@ def emit_conv_grad(
             **geometry,
         )
         wu.emit_apply(builder, trained)
+
+
+def _check_positions(op: Op, positions: int) -> None:
+    if positions > MAX_POSITIONS:
+        raise InputError(
+            "too-many-positions",
+            "train",
+            f"{positions} output positions; gradients are summed over at most {MAX_POSITIONS} in"
+            " 32 bits",
+            where=op.name,
+            hint="leave this layer and those before it out of the scheme",
+        )
 
 
 def _saved_input(builder: GradBuilder, x: str, in_channels: int, channels: tuple[int, ...]) -> str:
@@ -188,10 +182,7 @@ class Conv2D(OpDef):
 
     def grad(self, op: Op, builder: GradBuilder) -> None:
         """See `emit_conv_grad`."""
-        out_c, kernel_h, kernel_w, _ = builder.graph[op.inputs[1]].shape
-        emit_conv_grad(
-            op, builder, family="conv2d", channel_axis=0, terms=out_c * kernel_h * kernel_w
-        )
+        emit_conv_grad(op, builder, family="conv2d", channel_axis=0)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """Positions times weights."""
@@ -307,7 +298,7 @@ class Conv2DUpdate(OpDef):
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """G[o, kh, kw, i] = sum over positions of u[o] * (x[i] - zero_point)."""
-        x, u, scale, *states = inputs
+        x, u, scale, *states, first = inputs
         window = self.window(op, graph)
         in_c = self.trained_channels(op, graph)
         real = x.reshape(1, window.in_h, window.in_w, in_c).astype(np.float64)
@@ -318,7 +309,8 @@ class Conv2DUpdate(OpDef):
             product = flat.T @ padded[rows, columns].reshape(window.positions, -1)
             gradient[:, row, column] = product.astype(np.int64)
         shape = (*graph[op.inputs[3]].shape[:-1], in_c)
-        unit = np.float32(scale[0] * np.float32(op.float("gain")))
+        relative = np.float32(scale[0] * np.float32(op.float("gain")))
+        unit = np.float32(first[0] * relative)
         given = [s for s in states if s is not None]
         return wu.run_update(op, gradient.reshape(shape), 0, unit, given, step)
 
@@ -354,6 +346,7 @@ def update_io(op: Op) -> Mapping[str, str]:
         "input": op.inputs[0],
         "folded": op.inputs[1],
         "folded_scale": op.inputs[2],
+        "first_scale": op.inputs[-1],
         **wu.update_io(op, 3),
     }
 

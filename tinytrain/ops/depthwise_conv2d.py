@@ -72,15 +72,7 @@ class DepthwiseConv2D(OpDef):
 
     def grad(self, op: Op, builder: GradBuilder) -> None:
         """See `emit_conv_grad`."""
-        _, kernel_h, kernel_w, out_c = builder.graph[op.inputs[1]].shape
-        multiple = out_c // builder.graph[op.inputs[0]].shape[3]
-        emit_conv_grad(
-            op,
-            builder,
-            family="depthwise_conv2d",
-            channel_axis=3,
-            terms=kernel_h * kernel_w * multiple,
-        )
+        emit_conv_grad(op, builder, family="depthwise_conv2d", channel_axis=3)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """Positions times weights."""
@@ -161,7 +153,7 @@ class DepthwiseUpdate(OpDef):
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """G[kh, kw, c] = sum over positions of u[c] * (x[c // multiplier] - zero_point)."""
-        x, u, scale, *states = inputs
+        x, u, scale, *states, first = inputs
         window = self.window(op, graph)
         out_c = u.shape[3]
         padded = window.pad(x.astype(np.int64) - op.int("zero_point"))
@@ -169,7 +161,8 @@ class DepthwiseUpdate(OpDef):
         gradient = np.zeros((1, window.kernel_h, window.kernel_w, out_c), np.int64)
         for row, column, (rows, columns) in window.taps():
             gradient[0, row, column] = (padded[rows, columns] * u[0]).sum(axis=(0, 1))
-        unit = np.float32(scale[0] * np.float32(op.float("gain")))
+        relative = np.float32(scale[0] * np.float32(op.float("gain")))
+        unit = np.float32(first[0] * relative)
         return wu.run_update(op, gradient, 3, unit, [s for s in states if s is not None], step)
 
     def macs(self, op: Op, graph: Graph) -> int:

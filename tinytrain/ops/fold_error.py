@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytrain.ir import Array, Graph, Op
 from tinytrain.numeric import random
-from tinytrain.numeric.error_scale import ErrorRequantizer, next_range
+from tinytrain.numeric.error_scale import ErrorRequantizer, error_limit, next_range
 from tinytrain.ops.base import Error, GradBuilder, KernelCall, OpDef, Step
 
 FACTOR_ONE = 1 << 14
@@ -39,7 +39,7 @@ def emit_fold(
         builder.emit("mask_error", (error.tensor, *mask), (folded,), **attrs)
         return Error(folded, error.scale, error.gain)
     folded_error = builder.new_error(output, "folded")
-    amax = builder.new_range("folded", 127 * FACTOR_ONE)
+    amax = builder.new_range("folded")
     builder.emit(
         "fold_error",
         (error.tensor, error.scale, *mask, amax),
@@ -176,21 +176,21 @@ class FoldError(OpDef):
 
 
 def requantize_errors(
-    accumulator: Array, unit: np.float32, amax: Array, op: Op, step: Step
+    accumulator: Array, unit: np.float32, range_: Array, op: Op, step: Step
 ) -> tuple[Array, Array, Array]:
-    """Accumulators -> (errors int8, scale float32[1], range int32[1]).
+    """Accumulators -> (errors int8, scale float32[1], range float32[1]).
 
     Args:
-        unit: real size of one accumulator unit, float32.
-        amax: the range state.
+        unit: size of one accumulator unit relative to the first error, float32.
+        range_: the range state.
         op: its random stream; element i of the flattened tensor takes draw i.
         step: in a calibration step (`apply` is False) the range follows faster.
     """
-    requantizer = ErrorRequantizer.for_range(int(amax[0]))
+    requantizer = ErrorRequantizer.for_range(error_limit(range_[0], unit))
     noise = random.random_bits(step.key(op), accumulator.size, 16).reshape(accumulator.shape)
     errors = requantizer.apply(accumulator, noise)
-    following = next_range(int(amax[0]), accumulator, calibrating=not step.apply)
-    return errors, np.array([requantizer.scale(unit)], np.float32), np.array([following], np.int32)
+    following = next_range(range_[0], unit, accumulator, calibrating=not step.apply)
+    return errors, np.array([requantizer.scale(unit)], np.float32), np.array([following])
 
 
 def _mask_io(graph: Graph, name: str) -> tuple[str, str]:

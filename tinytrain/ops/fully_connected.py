@@ -115,13 +115,7 @@ class FullyConnected(OpDef):
 
     def grad(self, op: Op, builder: GradBuilder) -> None:
         """See `emit_conv_grad`."""
-        emit_conv_grad(
-            op,
-            builder,
-            family="fully_connected",
-            channel_axis=0,
-            terms=builder.graph[op.inputs[1]].shape[0],
-        )
+        emit_conv_grad(op, builder, family="fully_connected", channel_axis=0)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """Rows times weights."""

@@ -52,8 +52,11 @@ def window_problems(op: Op, input_shape: tuple[int, ...], kernel: tuple[int, int
     """Strides, dilations and kernel sizes must be positive, and the window must fit the input."""
     if len(input_shape) != 4:
         return [f"input of rank {len(input_shape)}, 4 is needed"]
-    if min(*op.ints("stride"), *op.ints("dilation"), *kernel) < 1:
-        return ["stride, dilation or kernel size below 1"]
+    if input_shape[0] != 1:
+        return [f"batch of {input_shape[0]}, 1 is needed"]
+    sizes = (*op.ints("stride"), *op.ints("dilation"), *kernel)
+    if min(sizes) < 1 or max(sizes) > 65535:
+        return ["stride, dilation or kernel size not 1 to 65535"]
     out = Window.of(op, input_shape, kernel)
     return ["window larger than the input"] if min(out.out_h, out.out_w) < 1 else []
 

@@ -2,7 +2,8 @@
 
 `class_scores` (softmax in float32 from int32 or int8 logits) is part of inference;
 `cross_entropy_error` and `mean_squared_error` compare with the target and make the first error. The
-first error fills int8 whatever its size: its scale is that of the sample.
+first error fills int8 whatever its size. All errors after it are relative to it; its real scale
+goes to the updates alone.
 Source: DESIGN section 2.
 """
 
@@ -73,8 +74,8 @@ class CrossEntropyError(OpDef):
     kind = "cross_entropy_error"
 
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
-        """Error as the logits; scale [1]; loss [1]."""
-        return (op.ints("error_shape"), (1,), (1,))
+        """Error as the logits; its relative scale [1]; loss [1]; its real scale [1]."""
+        return (op.ints("error_shape"), (1,), (1,), (1,))
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """The error is rounded stochastically at scale max|error| / 127."""
@@ -89,8 +90,9 @@ class CrossEntropyError(OpDef):
         loss = F32(-log(max(scores[target], SMALLEST_SCORE)))
         return (
             q.reshape(op.ints("error_shape")),
-            np.array([scale], np.float32),
+            np.ones(1, np.float32),
             np.array([loss], np.float32),
+            np.array([scale], np.float32),
         )
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
@@ -108,6 +110,7 @@ class CrossEntropyError(OpDef):
                 "error": op.outputs[0],
                 "error_scale": op.outputs[1],
                 "loss": op.outputs[2],
+                "first_scale": op.outputs[3],
             },
             takes_step=True,
         )
@@ -130,8 +133,8 @@ class MeanSquaredError(OpDef):
     kind = "mean_squared_error"
 
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
-        """Error as the output; scale [1]; loss [1]."""
-        return (graph[op.inputs[0]].shape, (1,), (1,))
+        """Error as the output; its relative scale [1]; loss [1]; its real scale [1]."""
+        return (graph[op.inputs[0]].shape, (1,), (1,), (1,))
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """dL/dy = 2 (y - t) / n; differences beyond +-127 are scaled to fit."""
@@ -143,8 +146,9 @@ class MeanSquaredError(OpDef):
         squares = F32(int(np.sum(difference**2)))
         return (
             requantizer.apply(difference, noise),
-            np.array([requantizer.scale(unit)], np.float32),
+            np.ones(1, np.float32),
             np.array([F32(squares * self._loss_unit(output))], np.float32),
+            np.array([requantizer.scale(unit)], np.float32),
         )
 
     @staticmethod
@@ -172,6 +176,7 @@ class MeanSquaredError(OpDef):
                 "error": op.outputs[0],
                 "error_scale": op.outputs[1],
                 "loss": op.outputs[2],
+                "first_scale": op.outputs[3],
             },
             takes_step=True,
         )

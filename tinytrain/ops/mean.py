@@ -37,7 +37,7 @@ def scale_ratio(x: Tensor, out: Tensor) -> float:
 
 
 def mean_multiplier(x: Tensor, out: Tensor, count: int) -> tuple[int, int]:
-    """s_x / (s_out * count) as TFLite splits it: the integer multiplier is divided, not the ratio."""
+    """s_x / (s_out * count) as TFLite splits it: the multiplier is divided, not the ratio."""
     multiplier, shift = quantize_multiplier(scale_ratio(x, out))
     extra = min(count.bit_length() - 1, 32, 31 + shift)
     return (multiplier << extra) // count, shift - extra
@@ -65,7 +65,7 @@ class Mean(OpDef):
         return node.inputs[:1]
 
     def problems(self, op: Op, graph: Graph) -> list[str]:
-        """int8; constant axes that alternate with kept ones at most twice; up to 2^23 values a mean."""
+        """int8; constant axes, at most two groups of neighbours; up to 2^23 values a mean."""
         if op.attrs["axes"] is None:
             return ["computed axes, an int32 constant is needed"]
         x = graph[op.inputs[0]]
@@ -115,9 +115,7 @@ class Mean(OpDef):
             return
         count, shape = self._reduction(op, graph).count, graph[x].shape
         sums = np.array([INT8_MIN, INT8_MAX], np.int64) * count - self._offset(op, graph)
-        bounds = reachable_bounds(
-            self._requantized(op, graph, sums).tolist(), (INT8_MIN, INT8_MAX)
-        )
+        bounds = reachable_bounds(self._requantized(op, graph, sums).tolist(), (INT8_MIN, INT8_MAX))
         error = masked_error(builder, op, bounds)
         spread = builder.new_tensor("spread", shape)
         builder.emit(

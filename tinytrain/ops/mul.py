@@ -22,7 +22,6 @@ from tinytrain.ops.base import Error, GradBuilder, KernelCall, OpDef, Step, Tfli
 from tinytrain.ops.broadcast import Reduction, broadcast_problems, reduced_axes
 from tinytrain.ops.checks import MAX_RANK, int8_problems, ratio_problems
 from tinytrain.ops.clamp import masked_error, reachable_bounds, value_range
-from tinytrain.ops.conv2d import initial_range
 from tinytrain.ops.fold_error import requantize_errors
 from tinytrain.ops.geometry import activation_name, activation_problems
 
@@ -97,7 +96,7 @@ class Mul(OpDef):
         if count > MAX_REDUCED:
             raise too_many_repeats(operand, count, MAX_REDUCED)
         result = builder.new_error(operand, f"error_{index}")
-        amax = builder.new_range(f"error_{index}", initial_range(count))
+        amax = builder.new_range(f"error_{index}")
         builder.emit(
             "mul_input_error",
             (error.tensor, error.scale, other, amax),

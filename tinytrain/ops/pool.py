@@ -6,7 +6,6 @@ Windows that do not overlap copy errors (`*_spread`, `*_route`); overlapping one
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -65,8 +64,7 @@ class Pool(OpDef):
         found = activation_problems(op) + int8_problems(op, graph)
         found += window_problems(op, x.shape, (height, width))
         if not found and (
-            abs(x.q.scale0 - out.q.scale0) > SCALE_TOLERANCE
-            or x.q.zero_point != out.q.zero_point
+            abs(x.q.scale0 - out.q.scale0) > SCALE_TOLERANCE or x.q.zero_point != out.q.zero_point
         ):
             found.append("input and output differ in scale or zero point")
         return found
@@ -152,8 +150,7 @@ class AveragePool2D(Pool):
             return
         bits = 0 if uniform else max(0, min(WEIGHT_BITS, 23 - overlap(window).bit_length()))
         result = builder.new_error(x, "error")
-        initial = (127 << bits) * int(math.sqrt(overlap(window)))
-        amax = builder.new_range("error", initial)
+        amax = builder.new_range("error")
         builder.emit(
             "average_pool2d_input_error",
             (error.tensor, error.scale, amax),
@@ -196,13 +193,11 @@ class MaxPool2D(Pool):
         error = self.masked(op, builder)
         if disjoint(window):
             routed = builder.new_tensor("routed", shape)
-            builder.emit(
-                "max_pool2d_route", (error.tensor, x, y), (routed,), **geometry_attrs(op)
-            )
+            builder.emit("max_pool2d_route", (error.tensor, x, y), (routed,), **geometry_attrs(op))
             builder.add_error(x, error._replace(tensor=routed))
             return
         result = builder.new_error(x, "error")
-        amax = builder.new_range("error", 127 * int(math.sqrt(overlap(window))))
+        amax = builder.new_range("error")
         builder.emit(
             "max_pool2d_input_error",
             (error.tensor, error.scale, x, y, amax),

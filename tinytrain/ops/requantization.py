@@ -14,6 +14,7 @@ from tinytrain.ir import Array, Graph, Op, Tensor
 from tinytrain.numeric import fixed_point
 from tinytrain.numeric.quantize import activation_range
 from tinytrain.ops.base import Param
+from tinytrain.ops.checks import ratio_problems
 
 
 def weight_problems(op: Op, graph: Graph, channel_axis: int) -> list[str]:
@@ -32,6 +33,9 @@ def weight_problems(op: Op, graph: Graph, channel_axis: int) -> list[str]:
             found.append(f"weight scales along axis {weights.q.axis}, {channel_axis} is needed")
         elif len(weights.q.scale) != weights.shape[channel_axis]:
             found.append("number of weight scales differs from the number of output channels")
+    x, out = graph[op.inputs[0]], graph[op.outputs[0]]
+    if x.quant and out.quant and out.q.scale0 > 0:
+        found += ratio_problems(x.q.scale0 * max(weights.q.scale) / out.q.scale0)
     if len(op.inputs) > 2 and op.inputs[2]:
         bias = graph[op.inputs[2]]
         if bias.dtype != "int32" or bias.data is None:

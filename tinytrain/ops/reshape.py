@@ -12,9 +12,7 @@ from tinytrain.ops.base import Error, GradBuilder, KernelCall, OpDef, Step, Tfli
 from tinytrain.ops.checks import int8_problems, same_quantization_problems
 
 
-def reshaped_error(
-    builder: GradBuilder, error: Error, like: str, shape: tuple[int, ...]
-) -> Error:
+def reshaped_error(builder: GradBuilder, error: Error, like: str, shape: tuple[int, ...]) -> Error:
     """An error of shape `shape` as one of the shape of tensor `like`; no data moves."""
     wanted = builder.graph[like].shape
     if wanted == shape:

@@ -19,7 +19,7 @@ def keep_mask_bits(graph: Graph) -> Graph:
     for op in graph.phase(Phase.BACKWARD):
         name = op.inputs[MASK_INPUT[op.kind]] if op.kind in MASK_INPUT else ""
         if name and graph[name].dtype == "int8" and _only_masks(graph, name):
-            bits = Tensor(f"{name}_mask", (-(-graph[name].size // 8),), "uint8")
+            bits = Tensor(graph.fresh_name(f"{name}_mask"), (-(-graph[name].size // 8),), "uint8")
             bounds = {key: op.attrs[key] for key in ("act_min", "act_max")}
             masks[name] = (
                 bits,

@@ -5,6 +5,7 @@ In: a project folder, or its files in memory. Out: `Generated`. Must not know gr
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tinytrain.errors import InputError
+from tinytrain.toolchain.cache import cache_dir
 
 MANIFEST = "manifest.json"
 FORMAT = 1
+_SHARED = ("tt_kernels", "tt_runtime")
 
 Source = Path | Mapping[str, bytes]
 
@@ -83,29 +86,54 @@ class Generated:
 
     @contextmanager
     def on_disk(self, *, application: bool = False) -> Iterator[tuple[list[Path], list[Path]]]:
-        """The libraries in a temporary folder: (C sources, include folders).
+        """The libraries as files, for the time of a build: (C sources, include folders).
 
         Args:
             application: whether src/main.c is to be among the sources.
         """
         with TemporaryDirectory(prefix="tinytrain-") as folder:
-            sources: list[Path] = []
-            includes: list[Path] = []
-            for library in ("tt_kernels", "tt_runtime", self.name):
-                prefix = f"lib/{library}/src/"
-                include = Path(folder) / library
-                include.mkdir()
-                includes.append(include)
-                for path in sorted(p for p in self.files if p.startswith(prefix)):
-                    target = include / path[len(prefix) :]
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    target.write_bytes(self.files[path])
-                    if target.suffix == ".c":
-                        sources.append(target)
+            includes = [self._keep(library) for library in _SHARED]
+            includes.append(Path(folder) / self.name)
+            _write(includes[-1], self._library(self.name))
+            sources = [path for include in includes for path in sorted(include.rglob("*.c"))]
             if application:
                 sources.append(Path(folder) / "main.c")
                 sources[-1].write_bytes(self.files["src/main.c"])
             yield sources, includes
+
+    def _library(self, name: str) -> dict[str, bytes]:
+        """Path in the library's source folder -> content."""
+        prefix = f"lib/{name}/src/"
+        found = {p[len(prefix) :]: d for p, d in self.files.items() if p.startswith(prefix)}
+        return dict(sorted(found.items()))
+
+    def _keep(self, name: str) -> Path:
+        """The sources of a library that all models share, in the cache.
+
+        Sanitizers name the file, so objects built for them can be used again only from one place.
+        """
+        content = self._library(name)
+        digest = hashlib.sha256()
+        for path, data in content.items():
+            digest.update(f"{path} {len(data)} ".encode() + data)
+        target = cache_dir() / "sources" / f"{name}-{digest.hexdigest()[:16]}"
+        if not target.is_dir():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(dir=target.parent, prefix=".tmp") as staging:
+                _write(Path(staging) / "fresh", content)
+                try:
+                    (Path(staging) / "fresh").rename(target)
+                except OSError:
+                    if not target.is_dir():  # unless another process was faster
+                        raise
+        return target
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 def load_generated(source: Source) -> Generated:

@@ -263,7 +263,7 @@ class Simulator:
         if x.dtype != np.int8 or x.ndim == 0 or x[0:1].size not in (0, self.project.input_bytes):
             raise _bad("x", f"inputs must be int8 [N, {', '.join(map(str, inner))}], "
                        f"not {x.dtype}{list(x.shape)}")  # fmt: skip
-        return np.ascontiguousarray(x).reshape(len(x), -1)
+        return np.ascontiguousarray(x).reshape(len(x), self.project.input_bytes)
 
     def _check_targets(self, targets: Array, count: int) -> Array:
         kind, project = self.project.target, self.project

@@ -61,6 +61,7 @@ class _Builder:
         self._streams = 0
         self._current = "loss"
         self._loss = ""
+        self.first_scale = ""
         self._names = graph
         self.graph = self._make_trainable(graph)
         self._needs_error = self._find_needs()
@@ -196,11 +197,11 @@ class _Builder:
         tensor = self.new_tensor(tag, self.graph[like].shape if shape is None else shape)
         return Error(tensor, self.new_tensor(f"{tag}_scale", (1,), "float32"))
 
-    def new_range(self, tag: str, initial: int) -> str:
+    def new_range(self, tag: str) -> str:
         name = self._unique(f"{self._current}_{tag}_range")
-        return self._state(
-            Tensor(name, (1,), "int32", Role.STATE, data=np.array([initial], np.int32))
-        )
+        # From 0 errors are understated, and steps small, until the first samples were seen. From a
+        # value too large only rounding noise would pass, and later ranges would follow that.
+        return self._zeros(name, (1,), "float32")
 
     def emit(
         self, kind: str, inputs: Sequence[str], outputs: Sequence[str], /, **attrs: Attr
@@ -233,7 +234,7 @@ class _Builder:
 
     def _sum(self, name: str, a: Error, b: Error) -> Error:
         total = self.new_error(name, "sum")
-        amax = self.new_range("sum", 127 << 15)
+        amax = self.new_range("sum")
         self.emit(
             "add_errors",
             (a.tensor, a.scale, b.tensor, b.scale, amax),
@@ -258,7 +259,8 @@ class _Builder:
         self._tensors[target] = Tensor(target, shape, dtype, Role.TARGET)
         self._tensors[self._loss] = Tensor(self._loss, (1,), "float32")
         error = self.new_error(source, "error")
-        outputs = (*error[:2], self._loss)
+        self.first_scale = self.new_tensor("first_scale", (1,), "float32")
+        outputs = (*error[:2], self._loss, self.first_scale)
         if cross_entropy:
             self.emit(
                 "cross_entropy_error",

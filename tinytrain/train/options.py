@@ -37,7 +37,7 @@ class TrainOptions:
     weight_state: str = "int16"
     batch: int = 1
     normalize: bool = True
-    tau: float = 0.0005
+    tau: float = 0.001
     label_smoothing: float = 0.0
     seed: int = 0
 

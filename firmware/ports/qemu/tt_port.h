@@ -76,9 +76,9 @@ int32_t tt_port_command_line(char *buffer, uint32_t capacity);
 /* ---- terminal and end ------------------------------------------------------------------ */
 
 void tt_port_print(const char *text);
-void tt_port_print_u64(uint64_t value);     /* decimal */
-void tt_port_print_i32(int32_t value);      /* decimal */
-void tt_port_print_hex32(uint32_t value);   /* eight digits, no prefix */
+void tt_port_print_u64(uint64_t value);   /* decimal */
+void tt_port_print_i32(int32_t value);    /* decimal */
+void tt_port_print_hex32(uint32_t value); /* eight digits, no prefix */
 
 /* End the program; `code` (0 to 255) becomes the emulator's exit code. */
 void tt_port_exit(int code) __attribute__((noreturn));

@@ -34,10 +34,7 @@ void tt_port_counter_start(void)
     TT_SYST_CSR = TT_SYST_CSR_ENABLE_INTERRUPT_CPU_CLOCK;
 }
 
-void tt_port_systick_handler(void)
-{
-    tt_periods = tt_periods + 1u;
-}
+void tt_port_systick_handler(void) { tt_periods = tt_periods + 1u; }
 
 uint64_t tt_port_instructions(void)
 {

@@ -5,8 +5,8 @@
  * The stack lies at the bottom of RAM. A stack that grows too deep then leaves RAM and faults; it
  * cannot overwrite the variables.
  */
-#include "tt_port.h"
 #include "tt_port_startup.h"
+#include "tt_port.h"
 
 #define TT_STRING_(x) #x
 #define TT_STRING(x) TT_STRING_(x)
@@ -34,26 +34,27 @@ __attribute__((naked, noreturn)) void tt_port_reset(void)
 {
     __asm__ volatile(".syntax unified\n"
                      "ldr r0, =tt_link_stack_bottom\n"
-                     "ldr r1, =" TT_STRING(TT_PORT_STACK_PAINT) "\n"
-                     "mov r2, sp\n"
-                     "1:\n"
-                     "cmp r0, r2\n"
-                     "bhs 2f\n"
-                     "stmia r0!, {r1}\n"
-                     "b 1b\n"
-                     "2:\n"
+                     "ldr r1, =" TT_STRING(
+                         TT_PORT_STACK_PAINT) "\n"
+                                              "mov r2, sp\n"
+                                              "1:\n"
+                                              "cmp r0, r2\n"
+                                              "bhs 2f\n"
+                                              "stmia r0!, {r1}\n"
+                                              "b 1b\n"
+                                              "2:\n"
 #if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
-                     /* CPACR: full access to coprocessors 10 and 11. */
-                     "ldr r0, =0xe000ed88\n"
-                     "ldr r1, [r0]\n"
-                     "ldr r2, =0x00f00000\n"
-                     "orrs r1, r2\n"
-                     "str r1, [r0]\n"
-                     "dsb\n"
-                     "isb\n"
+                                              /* CPACR: full access to coprocessors 10 and 11. */
+                                              "ldr r0, =0xe000ed88\n"
+                                              "ldr r1, [r0]\n"
+                                              "ldr r2, =0x00f00000\n"
+                                              "orrs r1, r2\n"
+                                              "str r1, [r0]\n"
+                                              "dsb\n"
+                                              "isb\n"
 #endif
-                     "bl tt_port_start\n"
-                     ".ltorg\n");
+                                              "bl tt_port_start\n"
+                                              ".ltorg\n");
 }
 
 __attribute__((used, noreturn)) void tt_port_start(void)

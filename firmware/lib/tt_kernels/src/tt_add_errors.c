@@ -15,11 +15,12 @@ void tt_add_errors(const tt_add_errors_params *params, const tt_add_errors_io *i
         weight_a = (int32_t)((scale_a / largest) * TT_ONE_Q14 + 0.5f);
         weight_b = (int32_t)((scale_b / largest) * TT_ONE_Q14 + 0.5f);
     }
+    const float unit = largest * 0x1p-14f;
     tt_error_requantizer requantizer =
-        tt_error_begin(*io->range, tt_stream_key(step, params->stream));
+        tt_error_begin(tt_error_limit(*io->range, unit), tt_stream_key(step, params->stream));
     for (uint32_t i = 0; i < params->count; i++) {
         io->sum[i] = tt_error_next(&requantizer, io->a[i] * weight_a + io->b[i] * weight_b);
     }
-    *io->sum_scale = tt_error_scale(&requantizer, largest * 0x1p-14f);
-    *io->range = tt_error_next_range(&requantizer, *io->range, step);
+    *io->sum_scale = tt_error_scale(&requantizer, unit);
+    *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }

@@ -28,8 +28,9 @@ static void accumulate(const tt_average_pool2d_input_error_params *p,
 void tt_average_pool2d_input_error(const tt_average_pool2d_input_error_params *params,
                                    const tt_average_pool2d_input_error_io *io, const tt_step *step)
 {
+    const float unit = *io->error_scale * params->gain;
     tt_error_requantizer requantizer =
-        tt_error_begin(*io->range, tt_stream_key(step, params->stream));
+        tt_error_begin(tt_error_limit(*io->range, unit), tt_stream_key(step, params->stream));
     int8_t *result = io->result;
     for (int32_t y = 0; y < params->window.in_h; y++) {
         for (int32_t x = 0; x < params->window.in_w; x++) {
@@ -39,6 +40,6 @@ void tt_average_pool2d_input_error(const tt_average_pool2d_input_error_params *p
             }
         }
     }
-    *io->result_scale = tt_error_scale(&requantizer, *io->error_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range, step);
+    *io->result_scale = tt_error_scale(&requantizer, unit);
+    *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }

@@ -29,7 +29,8 @@ void tt_bias_update(const tt_bias_update_params *params, const tt_bias_update_io
     if (!step->apply) {
         return;
     }
-    const float base = (*io->folded_scale * params->gain) * step->learning_rate;
+    const float base =
+        (*io->first_scale * (*io->folded_scale * params->gain)) * step->learning_rate;
     uint32_t counter = tt_stream_key(step, params->stream);
     for (int32_t c = 0; c < params->channels; c++) {
         int32_t sum = 0;

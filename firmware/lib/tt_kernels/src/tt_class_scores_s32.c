@@ -1,8 +1,7 @@
 #include "tt_float_math.h"
 #include "tt_kernels.h"
 
-void tt_class_scores_s32(const tt_class_scores_s32_params *params,
-                         const tt_class_scores_s32_io *io)
+void tt_class_scores_s32(const tt_class_scores_s32_params *params, const tt_class_scores_s32_io *io)
 {
     float *scores = io->scores;
     const int32_t classes = params->classes;

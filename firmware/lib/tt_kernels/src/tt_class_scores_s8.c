@@ -1,8 +1,7 @@
 #include "tt_float_math.h"
 #include "tt_kernels.h"
 
-void tt_class_scores_s8(const tt_class_scores_s8_params *params,
-                         const tt_class_scores_s8_io *io)
+void tt_class_scores_s8(const tt_class_scores_s8_params *params, const tt_class_scores_s8_io *io)
 {
     float *scores = io->scores;
     const int32_t classes = params->classes;

@@ -17,8 +17,8 @@ static int32_t accumulate(const tt_conv2d_s8_params *p, const int8_t *input, con
         if (w->dilation_w == 1u) { /* the taps of a row lie side by side */
             const int32_t count = (columns.end - columns.first) * in_c;
             if (count > 0) {
-                sum += tt_dot_s8(x + (left + columns.first) * in_c, f + columns.first * in_c,
-                                 count, p->input_zero_point);
+                sum += tt_dot_s8(x + (left + columns.first) * in_c, f + columns.first * in_c, count,
+                                 p->input_zero_point);
             }
             continue;
         }

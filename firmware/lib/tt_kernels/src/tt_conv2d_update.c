@@ -36,8 +36,7 @@ void tt_conv2d_update(const tt_conv2d_update_params *params, const tt_conv2d_upd
         const tt_step_multiplier multiplier =
             tt_step_multiplier_of(updater.base * params->rule.factors[o]);
         for (int32_t tap = 0; tap < taps; tap++) {
-            accumulate(params, io, o, tap / params->window.kernel_w,
-                       tap % params->window.kernel_w);
+            accumulate(params, io, o, tap / params->window.kernel_w, tap % params->window.kernel_w);
             const int32_t row = (o * taps + tap) * params->in_c;
             for (int32_t i = 0; i < params->trained_channels; i++) {
                 const int32_t channel = params->channels != NULL ? params->channels[i] : i;

@@ -33,7 +33,8 @@ void tt_cross_entropy_error(const tt_cross_entropy_error_params *params,
         q -= (float)q > shifted ? 1 : 0; /* floor */
         io->error[c] = (int8_t)tt_clamp(q, -127, 127);
     }
-    *io->error_scale = some ? largest / 127.0f : 1.0f;
+    *io->first_scale = some ? largest / 127.0f : 1.0f;
+    *io->error_scale = 1.0f;
     const float score = io->scores[target];
     *io->loss = -tt_log(score > TT_SMALLEST_SCORE ? score : TT_SMALLEST_SCORE);
 }

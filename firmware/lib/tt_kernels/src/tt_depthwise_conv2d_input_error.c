@@ -14,8 +14,8 @@ static void accumulate_tap(const tt_depthwise_conv2d_input_error_params *p,
     }
 }
 
-static void accumulate(const tt_depthwise_conv2d_input_error_params *p,
-                       const tt_input_error_io *io, int32_t y, int32_t x)
+static void accumulate(const tt_depthwise_conv2d_input_error_params *p, const tt_input_error_io *io,
+                       int32_t y, int32_t x)
 {
     const tt_window *w = &p->window;
     for (int32_t ky = 0; ky < w->kernel_h; ky++) {
@@ -38,8 +38,9 @@ void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_param
                                      const tt_depthwise_conv2d_input_error_io *io,
                                      const tt_step *step)
 {
+    const float unit = *io->folded_scale * params->gain;
     tt_error_requantizer requantizer =
-        tt_error_begin(*io->range, tt_stream_key(step, params->stream));
+        tt_error_begin(tt_error_limit(*io->range, unit), tt_stream_key(step, params->stream));
     int8_t *error = io->error;
     for (int32_t y = 0; y < params->window.in_h; y++) {
         for (int32_t x = 0; x < params->window.in_w; x++) {
@@ -52,6 +53,6 @@ void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_param
             }
         }
     }
-    *io->error_scale = tt_error_scale(&requantizer, *io->folded_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range, step);
+    *io->error_scale = tt_error_scale(&requantizer, unit);
+    *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }

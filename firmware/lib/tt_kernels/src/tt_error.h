@@ -7,9 +7,9 @@
 #define TT_ERROR_MAX 127
 #define TT_MIN_RANGE 127
 #define TT_RANGE_MAX (1 << 30)
-#define TT_RANGE_DECAY_SHIFT 5
-#define TT_CALIBRATION_DECAY_SHIFT 2
-#define TT_HEADROOM_SHIFT 4
+#define TT_RANGE_DECAY 0.96875f
+#define TT_CALIBRATION_DECAY 0.75f
+#define TT_HEADROOM 1.0625f
 
 typedef struct tt_error_requantizer {
     int32_t half;
@@ -29,10 +29,18 @@ static inline int32_t tt_bit_length(uint32_t value)
     return bits;
 }
 
-/* Maps +-range onto +-127. */
-static inline tt_error_requantizer tt_error_begin(int32_t range, uint32_t key)
+/* The accumulator that a range, relative to the first error, stands for; `unit` is the real size of
+ * an accumulator unit on the same terms. */
+static inline int32_t tt_error_limit(float range, float unit)
 {
-    const int32_t limit = range > TT_MIN_RANGE ? range : TT_MIN_RANGE;
+    const float limit = unit > 0.0f ? range / unit : 0.0f;
+    return limit < (float)TT_RANGE_MAX ? (int32_t)limit : TT_RANGE_MAX;
+}
+
+/* Maps +-limit onto +-127. */
+static inline tt_error_requantizer tt_error_begin(int32_t limit, uint32_t key)
+{
+    limit = limit > TT_MIN_RANGE ? limit : TT_MIN_RANGE;
     const int32_t bits = tt_bit_length((uint32_t)limit);
     tt_error_requantizer r;
     r.shift = bits > 14 ? bits - 14 : 0;
@@ -63,14 +71,12 @@ static inline float tt_error_scale(const tt_error_requantizer *r, float accumula
 
 /* The range for the next step: a little over what was seen, or the old one, decayed; a calibrating
  * step forgets faster. */
-static inline int32_t tt_error_next_range(const tt_error_requantizer *r, int32_t range,
-                                          const tt_step *step)
+static inline float tt_error_next_range(const tt_error_requantizer *r, float range, float unit,
+                                        const tt_step *step)
 {
-    const int32_t decay = step->apply ? TT_RANGE_DECAY_SHIFT : TT_CALIBRATION_DECAY_SHIFT;
-    const int32_t decayed = range - (range >> decay);
-    const int32_t seen = r->seen < TT_RANGE_MAX ? r->seen : TT_RANGE_MAX;
-    const int32_t roomy = seen + (seen >> TT_HEADROOM_SHIFT);
-    return roomy > decayed ? roomy : decayed;
+    const float decayed = range * (step->apply ? TT_RANGE_DECAY : TT_CALIBRATION_DECAY);
+    const float seen = ((float)r->seen * unit) * TT_HEADROOM;
+    return seen > decayed ? seen : decayed;
 }
 
 #endif

@@ -5,8 +5,9 @@
 void tt_fold_error(const tt_fold_error_params *params, const tt_fold_error_io *io,
                    const tt_step *step)
 {
+    const float unit = (*io->error_scale * params->gain) * 0x1p-14f;
     tt_error_requantizer requantizer =
-        tt_error_begin(*io->range, tt_stream_key(step, params->stream));
+        tt_error_begin(tt_error_limit(*io->range, unit), tt_stream_key(step, params->stream));
     uint32_t i = 0;
     for (uint32_t p = 0; p < params->positions; p++) {
         for (int32_t c = 0; c < params->channels; c++) {
@@ -17,7 +18,6 @@ void tt_fold_error(const tt_fold_error_params *params, const tt_fold_error_io *i
             i++;
         }
     }
-    const float unit = (*io->error_scale * params->gain) * 0x1p-14f;
     *io->result_scale = tt_error_scale(&requantizer, unit);
-    *io->range = tt_error_next_range(&requantizer, *io->range, step);
+    *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }

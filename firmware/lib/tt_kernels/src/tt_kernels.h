@@ -141,8 +141,9 @@ typedef struct tt_cross_entropy_error_io {
     const float *scores;
     const int32_t *target;
     int8_t *error;
-    float *error_scale;
+    float *error_scale; /* 1: errors are relative to the first one */
     float *loss;
+    float *first_scale; /* real size of a unit of the first error */
 } tt_cross_entropy_error_io;
 void tt_cross_entropy_error(const tt_cross_entropy_error_params *params,
                             const tt_cross_entropy_error_io *io, const tt_step *step);
@@ -156,8 +157,9 @@ typedef struct tt_mean_squared_error_io {
     const int8_t *output;
     const int8_t *target;
     int8_t *error;
-    float *error_scale;
+    float *error_scale; /* 1: errors are relative to the first one */
     float *loss;
+    float *first_scale; /* real size of a unit of the first error */
 } tt_mean_squared_error_io;
 void tt_mean_squared_error(const tt_mean_squared_error_params *params,
                            const tt_mean_squared_error_io *io, const tt_step *step);
@@ -200,7 +202,7 @@ typedef struct tt_fold_error_io {
     const float *error_scale;
     const int8_t *forward_output; /* either this */
     const uint8_t *mask;          /* or these bits, or neither */
-    int32_t *range;
+    float *range;
     int8_t *result; /* may be `error` */
     float *result_scale;
 } tt_fold_error_io;
@@ -217,7 +219,7 @@ typedef struct tt_add_errors_io {
     const float *scale_a;
     const int8_t *b;
     const float *scale_b;
-    int32_t *range;
+    float *range;
     int8_t *sum; /* may be `a` or `b` */
     float *sum_scale;
 } tt_add_errors_io;
@@ -228,7 +230,7 @@ typedef struct tt_input_error_io {
     const int8_t *folded;
     const float *folded_scale;
     const int8_t *weights;
-    int32_t *range;
+    float *range;
     int8_t *error;
     float *error_scale;
     int32_t *scratch; /* one accumulator an input channel */
@@ -313,6 +315,7 @@ typedef struct tt_bias_update_params {
 typedef struct tt_bias_update_io {
     const int8_t *folded;
     const float *folded_scale;
+    const float *first_scale;
     int32_t *bias; /* or the batch's accumulator */
 } tt_bias_update_io;
 void tt_bias_update(const tt_bias_update_params *params, const tt_bias_update_io *io,

@@ -92,7 +92,7 @@ typedef struct tt_reduce_error_params {
 typedef struct tt_reduce_error_io {
     const int8_t *error;
     const float *error_scale;
-    int32_t *range;
+    float *range;
     int8_t *result;
     float *result_scale;
 } tt_reduce_error_io;
@@ -111,7 +111,7 @@ typedef struct tt_mul_input_error_io {
     const int8_t *error;
     const float *error_scale;
     const int8_t *other;
-    int32_t *range;
+    float *range;
     int8_t *result;
     float *result_scale;
 } tt_mul_input_error_io;

@@ -103,7 +103,7 @@ typedef struct tt_average_pool2d_input_error_params {
 typedef struct tt_average_pool2d_input_error_io {
     const int8_t *error;
     const float *error_scale;
-    int32_t *range;
+    float *range;
     int8_t *result;
     float *result_scale;
     int32_t *scratch;
@@ -137,7 +137,7 @@ typedef struct tt_max_pool2d_input_error_io {
     const float *error_scale;
     const int8_t *input;
     const int8_t *forward_output;
-    int32_t *range;
+    float *range;
     int8_t *result;
     float *result_scale;
 } tt_max_pool2d_input_error_io;

@@ -7,8 +7,9 @@ void tt_max_pool2d_input_error(const tt_max_pool2d_input_error_params *params,
 {
     const tt_max_pool pool = {&params->window, params->channels, io->error, io->input,
                               io->forward_output};
+    const float unit = *io->error_scale * params->gain;
     tt_error_requantizer requantizer =
-        tt_error_begin(*io->range, tt_stream_key(step, params->stream));
+        tt_error_begin(tt_error_limit(*io->range, unit), tt_stream_key(step, params->stream));
     int8_t *result = io->result;
     for (int32_t y = 0; y < params->window.in_h; y++) {
         for (int32_t x = 0; x < params->window.in_w; x++) {
@@ -17,6 +18,6 @@ void tt_max_pool2d_input_error(const tt_max_pool2d_input_error_params *params,
             }
         }
     }
-    *io->result_scale = tt_error_scale(&requantizer, *io->error_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range, step);
+    *io->result_scale = tt_error_scale(&requantizer, unit);
+    *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }

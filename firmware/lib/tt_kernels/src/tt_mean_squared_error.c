@@ -12,11 +12,11 @@ void tt_mean_squared_error(const tt_mean_squared_error_params *params,
         largest = magnitude > largest ? magnitude : largest;
         squares += (uint32_t)(difference * difference);
     }
-    tt_error_requantizer requantizer =
-        tt_error_begin(largest, tt_stream_key(step, params->stream));
+    tt_error_requantizer requantizer = tt_error_begin(largest, tt_stream_key(step, params->stream));
     for (uint32_t i = 0; i < params->count; i++) {
         io->error[i] = tt_error_next(&requantizer, io->output[i] - io->target[i]);
     }
-    *io->error_scale = tt_error_scale(&requantizer, params->unit);
+    *io->first_scale = tt_error_scale(&requantizer, params->unit);
+    *io->error_scale = 1.0f;
     *io->loss = (float)squares * params->loss_unit;
 }

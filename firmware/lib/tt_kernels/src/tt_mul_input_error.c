@@ -21,8 +21,9 @@ void tt_mul_input_error(const tt_mul_input_error_params *params, const tt_mul_in
     const int32_t *n = params->kept;
     const int32_t *s = params->kept_strides;
     const int32_t *t = params->kept_strides_other;
+    const float unit = *io->error_scale * params->gain;
     tt_error_requantizer requantizer =
-        tt_error_begin(*io->range, tt_stream_key(step, params->stream));
+        tt_error_begin(tt_error_limit(*io->range, unit), tt_stream_key(step, params->stream));
     int8_t *result = io->result;
     for (int32_t i = 0; i < n[0]; i++) {
         for (int32_t j = 0; j < n[1]; j++) {
@@ -36,6 +37,6 @@ void tt_mul_input_error(const tt_mul_input_error_params *params, const tt_mul_in
             }
         }
     }
-    *io->result_scale = tt_error_scale(&requantizer, *io->error_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range, step);
+    *io->result_scale = tt_error_scale(&requantizer, unit);
+    *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }

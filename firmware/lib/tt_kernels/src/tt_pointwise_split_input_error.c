@@ -27,8 +27,9 @@ void tt_pointwise_split_input_error(const tt_pointwise_split_input_error_params 
                                     const tt_pointwise_split_input_error_io *io,
                                     const tt_step *step)
 {
+    const float unit = *io->folded_scale * params->gain;
     tt_error_requantizer requantizer =
-        tt_error_begin(*io->range, tt_stream_key(step, params->stream));
+        tt_error_begin(tt_error_limit(*io->range, unit), tt_stream_key(step, params->stream));
     int8_t *error = io->error;
     for (uint32_t p = 0; p < params->positions; p++) {
         accumulate(params, io, io->folded + p * params->out_c);
@@ -36,6 +37,6 @@ void tt_pointwise_split_input_error(const tt_pointwise_split_input_error_params 
             *error++ = tt_error_next(&requantizer, io->scratch[c]);
         }
     }
-    *io->error_scale = tt_error_scale(&requantizer, *io->folded_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range, step);
+    *io->error_scale = tt_error_scale(&requantizer, unit);
+    *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }

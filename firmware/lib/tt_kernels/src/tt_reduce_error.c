@@ -16,8 +16,9 @@ void tt_reduce_error(const tt_reduce_error_params *params, const tt_reduce_error
                      const tt_step *step)
 {
     const tt_reduction *r = &params->reduction;
+    const float unit = *io->error_scale * params->gain;
     tt_error_requantizer requantizer =
-        tt_error_begin(*io->range, tt_stream_key(step, params->stream));
+        tt_error_begin(tt_error_limit(*io->range, unit), tt_stream_key(step, params->stream));
     int8_t *result = io->result;
     for (int32_t i = 0; i < r->kept_outer; i++) {
         for (int32_t j = 0; j < r->kept_inner; j++) {
@@ -25,6 +26,6 @@ void tt_reduce_error(const tt_reduce_error_params *params, const tt_reduce_error
             *result++ = tt_error_next(&requantizer, sum(r, first));
         }
     }
-    *io->result_scale = tt_error_scale(&requantizer, *io->error_scale * params->gain);
-    *io->range = tt_error_next_range(&requantizer, *io->range, step);
+    *io->result_scale = tt_error_scale(&requantizer, unit);
+    *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }

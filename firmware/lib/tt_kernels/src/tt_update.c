@@ -56,11 +56,12 @@ tt_updater tt_update_begin(const tt_update_rule *rule, const tt_update_io *io, c
     updater.taken = rate;
     updater.move = step->apply;
     if (io->accumulator == NULL) {
-        updater.taken = rate * tt_bound_factor((rate * rate) * io->bound[0], io->bound[1], rule->tau);
+        updater.taken =
+            rate * tt_bound_factor((rate * rate) * io->bound[0], io->bound[1], rule->tau);
         /* the very first step has no norm to be bounded by: it only measures */
         updater.move = step->apply && (io->bound[0] > 0.0f || rule->tau == 0.0f);
     }
-    updater.base = updater.taken * (*io->folded_scale * rule->gain);
+    updater.base = updater.taken * (*io->first_scale * (*io->folded_scale * rule->gain));
     updater.state = rule->state;
     updater.key = tt_stream_key(step, rule->stream);
     updater.squares = 0;

@@ -28,6 +28,7 @@ typedef struct tt_update_io {
     const int8_t *input;
     const int8_t *folded;
     const float *folded_scale;
+    const float *first_scale;
     int32_t *accumulator; /* of a batch; NULL: update at once */
     int8_t *weights;
     void *fraction; /* int8 or float32 after the state; NULL for int8 */
@@ -43,13 +44,13 @@ typedef struct tt_step_multiplier {
 
 /* One weight tensor's update under way. */
 typedef struct tt_updater {
-    float base;          /* rate * bound factor * scale of the gradient */
-    float taken;         /* rate * bound factor */
-    bool move;           /* whether weights change */
-    uint8_t state;       /* enum tt_weight_state */
-    uint32_t key;        /* random key of the stream */
-    uint64_t squares;    /* sum of squared Q16 deltas */
-    uint64_t weights2;   /* sum of squared weights after the step */
+    float base;        /* rate * bound factor * scale of the gradient */
+    float taken;       /* rate * bound factor */
+    bool move;         /* whether weights change */
+    uint8_t state;     /* enum tt_weight_state */
+    uint32_t key;      /* random key of the stream */
+    uint64_t squares;  /* sum of squared Q16 deltas */
+    uint64_t weights2; /* sum of squared weights after the step */
 } tt_updater;
 
 tt_step_multiplier tt_step_multiplier_of(float step);

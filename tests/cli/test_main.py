@@ -1,0 +1,112 @@
+"""The frame of all commands: help, errors, exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.conftest import Call
+from tinytrain.cli import boards
+from tinytrain.cli.main import main
+from tinytrain.errors import ToolError
+
+COMMANDS = [
+    "demo",
+    "doctor",
+    "boards",
+    "inspect",
+    "verify",
+    "plan",
+    "simulate",
+    "compile",
+    "emulate",
+]
+
+
+def test_help_lists_every_command(call: Call) -> None:
+    shown = call("--help")
+    assert shown.exit_code == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in shown.stdout
+    assert list(main.commands) == COMMANDS
+
+
+def test_version(call: Call) -> None:
+    shown = call("--version")
+    assert shown.exit_code == 0 and shown.stdout.startswith("tinytrain ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_and_json(call: Call, name: str) -> None:
+    shown = call(name, "--help")
+    assert shown.exit_code == 0
+    assert "--json" in shown.stdout
+    if name not in ("demo", "doctor", "boards"):
+        assert f"Example: tinytrain {name}" in shown.stdout
+
+
+def test_a_misspelt_command_gets_a_suggestion(call: Call) -> None:
+    shown = call("simulte")
+    assert shown.exit_code == 2
+    assert "simulate" in shown.stderr and shown.stdout == ""
+
+
+def test_usage_errors_are_json_where_json_is_asked_for(call: Call) -> None:
+    shown = call("plan", "--json")
+    assert shown.exit_code == 2
+    assert shown.document["error"]["code"] == "usage"
+    assert shown.document["error"]["exit_code"] == 2
+
+
+def test_errors_say_what_to_do(call: Call, model: Path) -> None:
+    shown = call("plan", model, "--board", "mps2-an999")
+    assert shown.exit_code == 2 and shown.stdout == ""
+    assert shown.stderr.startswith("error: no board is called 'mps2-an999' [unknown-board]\n")
+    assert "hint: boards: mps2-an385, mps2-an386, mps2-an500" in shown.stderr
+
+
+def test_errors_as_json(call: Call, tmp_path: Path) -> None:
+    shown = call("inspect", tmp_path / "missing.tflite", "--json")
+    assert shown.exit_code == 1 and shown.stderr == ""
+    error = shown.document["error"]
+    assert set(error) == {"code", "stage", "message", "where", "hint", "exit_code"}
+    assert error["where"].endswith("missing.tflite") and error["exit_code"] == 1
+
+
+def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(boards, "load_boards", fail)
+
+
+def test_a_missing_tool_is_exit_code_3(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(ToolError("missing-x", "toolchain", "x is missing", hint="line\nline"), monkeypatch)
+    shown = call("boards")
+    assert shown.exit_code == 3
+    assert "x is missing [missing-x]\n  hint: line\n        line\n" in shown.stderr
+
+
+def test_an_interrupt_is_exit_code_130(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(KeyboardInterrupt(), monkeypatch)
+    shown = call("boards")
+    assert shown.exit_code == 130 and "interrupted" in shown.stderr
+
+
+def test_file_errors_are_messages(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(PermissionError(13, "Permission denied", "/some/file"), monkeypatch)
+    shown = call("boards")
+    assert shown.exit_code == 1
+    assert "Permission denied (/some/file) [file-error]" in shown.stderr
+
+
+def test_bugs_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(ZeroDivisionError(), monkeypatch)
+    with pytest.raises(ZeroDivisionError):
+        main.main(["boards"])
+
+
+def test_commands_are_click_commands() -> None:
+    assert all(isinstance(command, click.Command) for command in main.commands.values())
