@@ -13,8 +13,9 @@ from tests.support.equal_graphs import (
 from tests.support.small_networks import CLASSES, Net
 from tinytrain.analysis.verify import verify
 from tinytrain.ir import Graph, Role, format_graph
+from tinytrain.ops.pointwise_split import can_split
 from tinytrain.passes.prune import prune
-from tinytrain.passes.split_weights import split_weights, split_where_it_saves
+from tinytrain.passes.split_weights import Exceptions, split_weights, split_where_it_saves
 from tinytrain.reader import read
 from tinytrain.train import TrainOptions, attach_loss, differentiate, parse_scheme
 
@@ -97,21 +98,48 @@ def test_whole_tensors_stay_states() -> None:
     assert format_graph(split_weights(whole)) == format_graph(whole)
 
 
-def test_a_tensor_stays_whole_where_merging_costs_more(tmp_path: Path) -> None:
+def _merged(graph: Graph) -> list[str]:
+    return [op.outputs[0] for op in split_weights(graph).ops if op.kind == "merge_weights"]
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_weights_that_are_large_at_the_peak(tmp_path: Path, place: int) -> None:
     graph = _training_graph(tmp_path)
-    (merged, *_) = [
-        op.outputs[0] for op in split_weights(graph).ops if op.kind == "merge_weights"
-    ]
+    merged = _merged(graph)
+    assert len(merged) == 7
 
     def live_bytes(variant: Graph) -> list[int]:
         """As if the merged weights of one layer were large."""
-        return [10_000 if merged in (*op.inputs, *op.outputs) else 100 for op in variant.ops]
+        large = merged[place]
+        return [10_000 if large in (*op.inputs, *op.outputs) else 100 for op in variant.ops]
 
     found = split_where_it_saves(graph, lambda variant: variant, live_bytes)
-    assert merged not in found.tensors
-    assert found["conv2d_weights_2"].role is Role.STATE
-    assert len([op for op in found.ops if op.kind == "merge_weights"]) >= 3
+    verify(found)
+    kinds = [op.kind for op in found.ops]
+    pointwise = [op for op in found.ops if op.kind.startswith("pointwise_split")]
+    if merged[place].startswith("conv2d_weights_3"):  # the 1x1 convolution
+        assert len(pointwise) == 1 and kinds.count("merge_weights") == 6
+    elif "depthwise" in merged[place]:
+        assert kinds.count("merge_weights") == 7
+    else:
+        assert not pointwise and kinds.count("merge_weights") < 7
     assert_same_forward(graph, found)
+    assert_c_trains_alike(found)
+
+
+def test_nothing_changes_where_merging_is_free(tmp_path: Path) -> None:
+    graph = _training_graph(tmp_path)
     even = split_where_it_saves(graph, lambda variant: variant, lambda v: [100] * len(v.ops))
     assert format_graph(even) == format_graph(split_weights(graph))
+
+
+@pytest.mark.parametrize("state", ["int8", "float32"])
+def test_kernels_that_read_both_parts(tmp_path: Path, state: str) -> None:
+    graph = _training_graph(tmp_path, state=state)
+    names = [op.name for op in split_weights(graph).ops if can_split(op, split_weights(graph))]
+    found = split_weights(graph, Exceptions(apart=frozenset(names)))
+    assert sum(op.kind.startswith("pointwise_split") for op in found.ops) >= 2
+    assert_same_forward(graph, found)
     assert_c_trains_alike(found)
+    merged, apart = interpreted_training(split_weights(graph)), interpreted_training(found)
+    assert all(np.array_equal(merged[name], apart[name]) for name in merged)

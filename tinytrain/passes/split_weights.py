@@ -3,8 +3,8 @@
 Differentiation makes a partly trained tensor a state as a whole. Here the state shrinks to the
 slice that changes. `merge_weights` lays the slice over the frozen weights before the layer runs,
 forward and, where an error goes through it, backward; the merged weights are arena memory that
-lives as long as the layer runs. Where these merged weights hold the peak and cost more than the
-slice saves, the tensor stays a state as a whole. The numbers stay the same. Source: DESIGN sections
+lives as long as the layer runs. Where these merged weights hold the peak, a slower kernel reads both
+parts; where there is none and merging costs more than it saves, the tensor stays a state. The numbers stay the same. Source: DESIGN sections
 3 and 4.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tinytrain.ir import Graph, Op, Phase, Role, Tensor
+from tinytrain.ops.pointwise_split import SPLIT_KINDS, can_split
 
 UPDATES = (
     "conv2d_update",
@@ -28,26 +29,34 @@ class _Split:
     """The weights' name, its trained channels, and the tensors that take its place."""
 
     channels: tuple[int, ...]
+    frozen: Tensor
     trained: Tensor
     merged: dict[Phase, Tensor]
 
 
-def split_weights(graph: Graph, whole: Collection[str] = ()) -> Graph:
-    """The training graph with trained slices in place of partly trained tensors.
+@dataclass(frozen=True)
+class Exceptions:
+    """Where weights are not merged: tensors that stay states as a whole, and operators (by name)
+    whose kernel reads frozen weights and slice where they are."""
 
-    Args:
-        whole: tensors that stay as they are.
-    """
+    whole: frozenset[str] = frozenset()
+    apart: frozenset[str] = frozenset()
+
+
+def split_weights(graph: Graph, exceptions: Exceptions | None = None) -> Graph:
+    """The training graph with trained slices in place of partly trained tensors."""
+    exceptions = exceptions or Exceptions()
     splits: dict[str, _Split] = {}
     for op in graph.ops:
         if op.kind in UPDATES and op.attrs.get("channels"):
             for name in op.inputs:
-                if name in op.outputs and name not in whole and _is_read_forward(graph, name):
+                changes = name in op.outputs and name not in exceptions.whole
+                if changes and _is_read_forward(graph, name):
                     splits[name] = _split(graph, name, op.ints("channels"))
-    ops = [new for op in graph.ops for new in _rewritten(op, splits)]
-    tensors = [replace(graph[name], role=Role.CONST) for name in splits]
+    ops = [new for op in graph.ops for new in _rewritten(op, splits, exceptions.apart)]
+    tensors: list[Tensor] = []
     for split in splits.values():
-        tensors += [split.trained, *split.merged.values()]
+        tensors += [split.frozen, split.trained, *split.merged.values()]
     return graph.with_ops(ops, tensors)
 
 
@@ -61,32 +70,36 @@ def split_where_it_saves(
         finish: the passes that come after this one.
         live_bytes: bytes of the arena that are needed while each operator runs.
     """
-    whole: tuple[str, ...] = ()
-    best = finish(split_weights(graph, whole))
+    chosen = Exceptions()
+    best = finish(split_weights(graph))
     live = live_bytes(best)
     while True:
-        name = _merged_at_peak(best, live)
-        if not name:
+        for option in _options(best, live, chosen):
+            found = finish(split_weights(graph, option))
+            found_live = live_bytes(found)
+            if max(found_live) + _kept_bytes(found) < max(live) + _kept_bytes(best):
+                chosen, best, live = option, found, found_live
+                break
+        else:
             return best
-        found = finish(split_weights(graph, (*whole, name)))
-        found_live = live_bytes(found)
-        if max(found_live) + _kept_bytes(found) >= max(live) + _kept_bytes(best):
-            return best
-        whole, best, live = (*whole, name), found, found_live
 
 
-def _merged_at_peak(graph: Graph, live: Sequence[int]) -> str:
-    """The weights whose merged copy is there at the peak; "" if there are none.
+def _options(graph: Graph, live: Sequence[int], chosen: Exceptions) -> Iterator[Exceptions]:
+    """What to try where merged weights are there at the peak.
 
     Those of a depthwise layer, [1, kh, kw, c], must stay split: its update takes all channels.
     """
     merges = {op.outputs[0]: op for op in graph.ops if op.kind == "merge_weights"}
     op = graph.ops[max(range(len(live)), key=lambda time: live[time])] if live else None
     for name in (*op.inputs, *op.outputs) if op else ():
-        frozen = graph[merges[name].inputs[0]] if name in merges else None
-        if frozen is not None and frozen.shape[0] > 1:
-            return frozen.name
-    return ""
+        if name not in merges:
+            continue
+        for reader in graph.consumers[name]:
+            if can_split(reader, graph):
+                yield replace(chosen, apart=chosen.apart | {reader.name})
+        frozen = graph[merges[name].inputs[0]]
+        if frozen.shape[0] > 1:
+            yield replace(chosen, whole=chosen.whole | {frozen.name})
 
 
 def _kept_bytes(graph: Graph) -> int:
@@ -115,16 +128,23 @@ def _split(graph: Graph, name: str, channels: tuple[int, ...]) -> _Split:
         )
         for phase in (Phase.FORWARD, Phase.BACKWARD)
     }
-    return _Split(channels, trained, merged)
+    rest = whole.data.copy()
+    rest[..., list(channels)] = 0
+    return _Split(channels, replace(whole, role=Role.CONST, data=rest), trained, merged)
 
 
-def _rewritten(op: Op, splits: dict[str, _Split]) -> Iterator[Op]:
-    """The operator on the slice, or behind a merge that makes the weights it reads."""
+def _rewritten(
+    op: Op, splits: dict[str, _Split], apart: Collection[str]
+) -> Iterator[Op]:
+    """The operator on the slice, or on both parts, or behind a merge that makes its weights."""
     if op.kind in UPDATES:
         names = {name: split.trained.name for name, split in splits.items()}
         if any(name in splits for name in op.inputs):
             op = replace(op, attrs={**op.attrs, "channels": ()})
         yield _renamed(op, names)
+        return
+    if op.name in apart:
+        yield _on_both_parts(op, splits)
         return
     names = {}
     for name in op.inputs:
@@ -141,6 +161,15 @@ def _rewritten(op: Op, splits: dict[str, _Split]) -> Iterator[Op]:
                 op.phase,
             )
     yield _renamed(op, names)
+
+
+def _on_both_parts(op: Op, splits: dict[str, _Split]) -> Op:
+    """The operator whose kernel reads frozen weights and slice."""
+    (split,) = [splits[name] for name in op.inputs if name in splits]
+    inputs = (*op.inputs, "") if len(op.inputs) == 2 else op.inputs  # the bias may be absent
+    attrs = {**op.attrs, "channels": split.channels}
+    kind = SPLIT_KINDS[op.kind]
+    return replace(op, kind=kind, inputs=(*inputs, split.trained.name), attrs=attrs)
 
 
 def _renamed(op: Op, names: dict[str, str]) -> Op:

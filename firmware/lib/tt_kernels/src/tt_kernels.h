@@ -261,7 +261,7 @@ typedef struct tt_pointwise_split_input_error_io {
     const float *folded_scale;
     const int8_t *weights;
     const int8_t *trained;
-    int32_t *range;
+    float *range;
     int8_t *error;
     float *error_scale;
     int32_t *scratch;
