@@ -5,6 +5,7 @@ In: nothing. Out: the data types. Must not know what an operator means (that is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -60,10 +61,10 @@ class Tensor:
     data: Array | None = None
     source: int | None = None  # tensor index in the tflite file
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -87,16 +87,20 @@ def split_where_it_saves(
 def _options(graph: Graph, live: Sequence[int], chosen: Exceptions) -> Iterator[Exceptions]:
     """What to try where merged weights are there at the peak.
 
-    Those of a depthwise layer, [1, kh, kw, c], must stay split: its update takes all channels.
+    First, that all kernels which can read both parts do so wherever merged weights need more than
+    anything else does; then, that a tensor at the peak stays whole. The weights of a depthwise
+    layer, [1, kh, kw, c], must be split: its update takes all channels.
     """
     merges = {op.outputs[0]: op for op in graph.ops if op.kind == "merge_weights"}
-    op = graph.ops[max(range(len(live)), key=lambda time: live[time])] if live else None
-    for name in (*op.inputs, *op.outputs) if op else ():
-        if name not in merges:
-            continue
-        for reader in graph.consumers[name]:
-            if can_split(reader, graph):
-                yield replace(chosen, apart=chosen.apart | {reader.name})
+    touched = [[n for n in (*op.inputs, *op.outputs) if n in merges] for op in graph.ops]
+    others = max((n for n, names in zip(live, touched, strict=True) if not names), default=0)
+    if max(live, default=0) <= others:
+        return
+    large = [name for n, names in zip(live, touched, strict=True) if n > others for name in names]
+    readers = [op for name in large for op in graph.consumers[name] if can_split(op, graph)]
+    if readers:
+        yield replace(chosen, apart=chosen.apart.union(op.name for op in readers))
+    for name in touched[max(range(len(live)), key=lambda time: live[time])]:
         frozen = graph[merges[name].inputs[0]]
         if frozen.shape[0] > 1:
             yield replace(chosen, whole=chosen.whole | {frozen.name})
