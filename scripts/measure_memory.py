@@ -2,8 +2,8 @@
 
     python scripts/measure_memory.py --zoo ../shared/zoo [--board mps2-an500] [--steps 4] [NAME ...]
 
-`sram` is .data + .bss + deepest stack, seen in QEMU; `arena` and `state` are in it. Instructions are
-exact, cycles are not modelled.
+`sram` is .data + .bss + deepest stack, seen in QEMU; `arena` and `state` are in it. Instructions
+are exact, cycles are not modelled.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Case:
     @property
     def scheme_text(self) -> str:
         """As the command line takes it."""
-        return str(SCHEMES / self.scheme) if self.scheme.endswith((".toml", ".json")) else self.scheme
+        return (
+            str(SCHEMES / self.scheme) if self.scheme.endswith((".toml", ".json")) else self.scheme
+        )
 
 
 SIZES = {"mcunet-5fps": (49, 74, 99, 124, 148), "mbv2-w0.35": (49, 73, 99, 123, 138)}

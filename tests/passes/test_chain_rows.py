@@ -109,7 +109,9 @@ CHAINS: dict[str, Make] = {
     "residual": lambda n, x: n.add(x, _block(n, x, 9, x.shape[3], 3, 1)),
     "residual inside": lambda n, x: (lambda y: n.add(y, n.conv(n.conv(y, 4), 4)))(n.conv(x, 4)),
     "dilation": lambda n, x: n.conv(n.conv(x, 5, dilation=(2, 2)), 4, dilation=(3, 1)),
-    "valid": lambda n, x: n.conv(n.conv(x, 5, padding="VALID"), 4, (2, 2), stride=(3, 2), padding="VALID"),
+    "valid": lambda n, x: n.conv(
+        n.conv(x, 5, padding="VALID"), 4, (2, 2), stride=(3, 2), padding="VALID"
+    ),
     "multiplier": lambda n, x: n.conv(n.depthwise(x, 3), 2, (1, 1)),
     "one row left": lambda n, x: n.conv(n.conv(x, 5, stride=(4, 4)), 4, (5, 5)),
     "skipped rows": lambda n, x: n.conv(n.conv(x, 5, (1, 1)), 4, (1, 1), stride=(4, 3)),

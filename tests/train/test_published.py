@@ -54,7 +54,9 @@ def test_the_forms_in_which_they_are_written(tmp_path: Path) -> None:
     assert _parse(tmp_path, text) == _parse(tmp_path, whole)
     assert _parse(tmp_path, {"backward_config": whole}) == _parse(tmp_path, whole)
     path = tmp_path / "scheme.toml"
-    path.write_text('n_bias_update = 3\nmanual_weight_idx = "1-3"\nweight_update_ratio = "0.5-0.25"')
+    path.write_text(
+        'n_bias_update = 3\nmanual_weight_idx = "1-3"\nweight_update_ratio = "0.5-0.25"'
+    )
     assert dict(parse_scheme(str(path), _graph()).choices) == _parse(tmp_path, whole)
     one = {"n_bias_update": 3, "manual_weight_idx": [1, 3], "weight_update_ratio": 0.5}
     assert _parse(tmp_path, one) == _parse(tmp_path, {**one, "weight_update_ratio": [0.5, 0.5]})

@@ -13,7 +13,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from tinytrain.errors import InternalError

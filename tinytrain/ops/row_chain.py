@@ -148,7 +148,9 @@ class RowChain(OpDef):
         end = max(-(-call.scratch_bytes // 4) * 4 for call in calls)
         params: dict[str, Param] = {"stages": len(stages)}
         io = {f"operands[{i}]": name for i, name in enumerate(operands_of(op))}
-        for i, (stage, rows, inner) in enumerate(zip(stages, plan.capacities, body.ops, strict=True)):
+        for i, (stage, rows, inner) in enumerate(
+            zip(stages, plan.capacities, body.ops, strict=True)
+        ):
             call = calls[i]
             params[f"stage[{i}]"] = {
                 **_stage_params(stage, rows, end),

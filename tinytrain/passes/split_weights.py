@@ -3,9 +3,9 @@
 Differentiation makes a partly trained tensor a state as a whole. Here the state shrinks to the
 slice that changes. `merge_weights` lays the slice over the frozen weights before the layer runs,
 forward and, where an error goes through it, backward; the merged weights are arena memory that
-lives as long as the layer runs. Where these merged weights hold the peak, a slower kernel reads both
-parts; where there is none and merging costs more than it saves, the tensor stays a state. The numbers stay the same. Source: DESIGN sections
-3 and 4.
+lives as long as the layer runs. Where these merged weights hold the peak, a slower kernel reads
+both parts; where there is none and merging costs more than it saves, the tensor stays a state.
+The numbers stay the same. Source: DESIGN sections 3 and 4.
 """
 
 from __future__ import annotations
@@ -137,9 +137,7 @@ def _split(graph: Graph, name: str, channels: tuple[int, ...]) -> _Split:
     return _Split(channels, replace(whole, role=Role.CONST, data=rest), trained, merged)
 
 
-def _rewritten(
-    op: Op, splits: dict[str, _Split], apart: Collection[str]
-) -> Iterator[Op]:
+def _rewritten(op: Op, splits: dict[str, _Split], apart: Collection[str]) -> Iterator[Op]:
     """The operator on the slice, or on both parts, or behind a merge that makes its weights."""
     if op.kind in UPDATES:
         names = {name: split.trained.name for name, split in splits.items()}

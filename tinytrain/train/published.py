@@ -1,8 +1,9 @@
 """MCUNetV3's published configurations of a sparse update, as a scheme.
 
 In: a table with `n_bias_update`, `manual_weight_idx`, `weight_update_ratio`, as its authors write
-them (numbers, lists, or numbers joined by "-"). Out: a table in this project's own form. Convolutions
-are counted from the input, the classifier is not counted and always trained. Must not know graphs.
+them (numbers, lists, or numbers joined by "-"). Out: a table in this project's own form.
+Convolutions are counted from the input; the classifier is not counted, and always trained. Must
+not know graphs.
 """
 
 from __future__ import annotations
