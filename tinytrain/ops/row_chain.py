@@ -144,7 +144,7 @@ class RowChain(OpDef):
         del graph
         body = body_of(op)
         stages, plan = row_plan(op)
-        calls = [definition(inner).call(inner, _row_graph(inner, body)) for inner in body.ops]
+        calls = [_row_call(inner, body) for inner in body.ops]
         end = max(-(-call.scratch_bytes // 4) * 4 for call in calls)
         params: dict[str, Param] = {"stages": len(stages)}
         io = {f"operands[{i}]": name for i, name in enumerate(operands_of(op))}
@@ -161,13 +161,22 @@ class RowChain(OpDef):
         return KernelCall("tt_row_chain", params, {**io, "output": op.outputs[0]}, end)
 
 
-def _row_graph(op: Op, body: Graph) -> Graph:
-    """The body as an elementwise layer sees it that is called for each row."""
-    if op.kind in CONVOLUTIONS.values():
-        return body
+def _row_call(op: Op, body: Graph) -> KernelCall:
+    """The call of a layer that makes one row, from as many rows as its window reaches over."""
     names = (*_sources(op), op.outputs[0])
-    rows = {n: replace(body[n], shape=(1, 1, *body[n].shape[2:])) for n in names}
-    return replace(body, tensors={**body.tensors, **rows})
+    shapes = {n: (1, 1, *body[n].shape[2:]) for n in names}
+    if op.kind in CONVOLUTIONS.values():
+        x, kernel = body[op.inputs[0]], body[op.inputs[1]].shape[1:3]
+        window = Window.of(op, x.shape, (kernel[0], kernel[1]))
+        reach_h = (window.kernel_h - 1) * window.dilation_h + 1
+        reach_w = (window.kernel_w - 1) * window.dilation_w + 1
+        width = (window.out_w - 1) * window.stride_w + reach_w
+        right = max(0, width - window.pad_w - window.in_w)
+        attrs = {**op.attrs, "padding": "EXPLICIT", "pads": (0, window.pad_w, 0, right)}
+        op = replace(op, attrs=attrs)
+        shapes[x.name] = (1, reach_h, *x.shape[2:])
+    rows = {n: replace(body[n], shape=shape) for n, shape in shapes.items()}
+    return definition(op).call(op, replace(body, tensors={**body.tensors, **rows}))
 
 
 def _stage_params(stage: Stage, capacity: int, buffer: int) -> dict[str, Param]:

@@ -23,9 +23,9 @@ typedef struct tt_row_stage {
     uint16_t capacity; /* rows of the line buffer; none for the last stage */
     uint32_t buffer;   /* offset of the line buffer in scratch */
     union {
-        tt_conv2d_s8_params conv2d; /* of the whole layer */
+        tt_conv2d_s8_params conv2d; /* of one row, away from the borders */
         tt_depthwise_conv2d_s8_params depthwise_conv2d;
-        tt_add_s8_params add; /* of one row */
+        tt_add_s8_params add;
     } layer;
 } tt_row_stage;
 
