@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,8 +44,8 @@ def _forward(model: bytes) -> Graph:
     return attach_loss(fold_pad(read(model)), TrainOptions(), {})
 
 
-def _chained(graph: Graph) -> Graph:
-    return chain_rows(graph, LiveProfile())
+def _chained(graph: Graph, slack: float = 0.125) -> Graph:
+    return chain_rows(graph, LiveProfile(), slack)
 
 
 def test_text_before_and_after() -> None:
@@ -80,7 +81,7 @@ def test_kernels_run_chains_in_a_training_step(scheme: str) -> None:
     assert_c_trains_alike(chained)
 
 
-def _one_chain(model: bytes) -> list[Case]:
+def _one_chain(model: bytes, batch: int = 1) -> list[Case]:
     """The whole model as one chain, with its values."""
     graph = fold_pad(read(model))
 
@@ -88,6 +89,8 @@ def _one_chain(model: bytes) -> list[Case]:
         return [len(variant.ops)]
 
     chained = chain_rows(graph, live_bytes)
+    assert chained.ops[0].int("batch") == 8
+    chained = chained.with_ops([replace(op, attrs={"batch": batch}) for op in chained.ops])
     assert [op.kind for op in chained.ops] == ["row_chain"]
     cases = []
     for x in (np.int8(-128), np.int8(127), None):
@@ -122,7 +125,16 @@ CHAINS: dict[str, Make] = {
 def test_the_kernel_equals_its_layers(name: str) -> None:
     net = Net(8)
     y = CHAINS[name](net, net.image(1, 13, 11, 4))
-    assert_kernels(_one_chain(net.done(y)))
+    model = net.done(y)
+    assert_kernels([case for batch in (1, 2, 8) for case in _one_chain(model, batch)])
+
+
+def test_batches_take_no_more_than_their_part() -> None:
+    graph = _forward(_mobile())
+    tight, roomy = _chained(graph, 0.0), _chained(graph, 0.5)
+    live = LiveProfile()
+    assert max(live(tight)) < max(live(roomy)) <= 1.5 * max(live(tight))
+    assert_same_forward(graph, roomy)
 
 
 def test_a_residual_block_runs_over_its_input() -> None:

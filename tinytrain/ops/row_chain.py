@@ -101,11 +101,14 @@ def _stages(body: Graph, operands: tuple[str, ...]) -> tuple[Stage, ...]:
 def row_plan(op: Op) -> tuple[tuple[Stage, ...], RowPlan]:
     """The stages of a chain and what they need."""
     stages = _stages(body_of(op), operands_of(op))
-    return stages, plan_rows(stages)
+    return stages, plan_rows(stages, op.int("batch"))
 
 
 class RowChain(OpDef):
-    """Its inputs are the activations and constants that its body reads from outside."""
+    """Its inputs are the activations and constants that its body reads from outside.
+
+    Attribute `batch`: rows that a layer makes at a time; more rows are faster and take more memory.
+    """
 
     kind = "row_chain"
 
@@ -144,9 +147,9 @@ class RowChain(OpDef):
         del graph
         body = body_of(op)
         stages, plan = row_plan(op)
-        calls = [_row_call(inner, body) for inner in body.ops]
+        calls = [_row_call(inner, body, op.int("batch")) for inner in body.ops]
         end = max(-(-call.scratch_bytes // 4) * 4 for call in calls)
-        params: dict[str, Param] = {"stages": len(stages)}
+        params: dict[str, Param] = {"stages": len(stages), "batch": op.int("batch")}
         io = {f"operands[{i}]": name for i, name in enumerate(operands_of(op))}
         for i, (stage, rows, inner) in enumerate(
             zip(stages, plan.capacities, body.ops, strict=True)
@@ -161,8 +164,9 @@ class RowChain(OpDef):
         return KernelCall("tt_row_chain", params, {**io, "output": op.outputs[0]}, end)
 
 
-def _row_call(op: Op, body: Graph) -> KernelCall:
-    """The call of a layer that makes one row, from as many rows as its window reaches over."""
+def _row_call(op: Op, body: Graph, batch: int) -> KernelCall:
+    """The call of a layer that makes a batch of rows, from as many rows as its window reaches over;
+    an elementwise one is called for each row."""
     names = (*_sources(op), op.outputs[0])
     shapes = {n: (1, 1, *body[n].shape[2:]) for n in names}
     if op.kind in CONVOLUTIONS.values():
@@ -174,7 +178,9 @@ def _row_call(op: Op, body: Graph) -> KernelCall:
         right = max(0, width - window.pad_w - window.in_w)
         attrs = {**op.attrs, "padding": "EXPLICIT", "pads": (0, window.pad_w, 0, right)}
         op = replace(op, attrs=attrs)
-        shapes[x.name] = (1, reach_h, *x.shape[2:])
+        count = min(batch, window.out_h)
+        shapes[x.name] = (1, (count - 1) * window.stride_h + reach_h, *x.shape[2:])
+        shapes[op.outputs[0]] = (1, count, *body[op.outputs[0]].shape[2:])
     rows = {n: replace(body[n], shape=shape) for n, shape in shapes.items()}
     return definition(op).call(op, replace(body, tensors={**body.tensors, **rows}))
 

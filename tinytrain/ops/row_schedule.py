@@ -1,9 +1,9 @@
 """Row by row through a chain of layers: how many rows each line buffer holds.
 
-A chain runs the last layer that has the rows it needs, one row at a time, until the last layer is
-done; so no row is made before it is needed, and none twice. What is between two layers is a line
-buffer: rows that are still needed move to its start when it is full. `tt_row_chain.c` does the
-same; here the schedule is played once at compile time. Must not know tensors or kernels.
+A chain runs the last layer that has the rows it needs, a batch of rows at a time, until the last
+layer is done; so no row is made before it is needed, and none twice. What is between two layers is
+a line buffer: rows that are still needed move to its start when it is full. `tt_row_chain.c` does
+the same; here the schedule is played once at compile time. Must not know tensors or kernels.
 """
 
 from __future__ import annotations
@@ -71,30 +71,31 @@ class RowPlan:
 
 
 @lru_cache(maxsize=4096)
-def plan_rows(stages: tuple[Stage, ...]) -> RowPlan:
-    """Play the schedule of a chain."""
+def plan_rows(stages: tuple[Stage, ...], batch: int = 1) -> RowPlan:
+    """Play the schedule of a chain of which each layer makes `batch` rows at a time."""
     last = len(stages) - 1
     done = [0] * len(stages)
     capacity = [0] * len(stages)
     spoilt: set[int] = set()
     while done[last] < stages[last].rows:
-        current = _next(stages, done)
+        current = _next(stages, done, batch)
+        count = min(batch, stages[current].rows - done[current])
         if current < last:
             kept = min(_needed(stages, done, Source(current, True)), done[current])
-            capacity[current] = max(capacity[current], done[current] + 1 - kept)
+            capacity[current] = max(capacity[current], done[current] + count - kept)
         else:
-            spoilt |= _spoilt(stages, done)
-        done[current] += 1
+            spoilt |= _spoilt(stages, done, count)
+        done[current] += count
     operands = {s.index for stage in stages for s in stage.sources if not s.is_stage}
     return RowPlan(tuple(capacity), frozenset(operands - spoilt))
 
 
-def _next(stages: Sequence[Stage], done: Sequence[int]) -> int:
+def _next(stages: Sequence[Stage], done: Sequence[int], batch: int) -> int:
     """The last stage that can run."""
     for index in reversed(range(len(stages))):
         stage = stages[index]
         if done[index] < stage.rows:
-            end = stage.window(done[index])[1]
+            end = stage.window(min(done[index] + batch, stage.rows) - 1)[1]
             if all(done[s.index] >= end for s in stage.sources if s.is_stage):
                 return index
     raise AssertionError("a chain of layers that waits for itself")
@@ -109,10 +110,10 @@ def _needed(stages: Sequence[Stage], done: Sequence[int], source: Source) -> int
     )
 
 
-def _spoilt(stages: Sequence[Stage], done: Sequence[int]) -> set[int]:
-    """Operands of which the next row of the output would overwrite what is still needed."""
+def _spoilt(stages: Sequence[Stage], done: Sequence[int], count: int) -> set[int]:
+    """Operands of which the next rows of the output would overwrite what is still needed."""
     last = stages[-1]
-    end = (done[-1] + 1) * last.row_bytes
+    end = (done[-1] + count) * last.row_bytes
     found: set[int] = set()
     for index, stage in enumerate(stages):
         for source in stage.sources:
@@ -121,7 +122,7 @@ def _spoilt(stages: Sequence[Stage], done: Sequence[int]) -> set[int]:
             first = stage.needs_from(done[index])
             own = stage is last and last.elementwise and last.in_row_bytes == last.row_bytes
             if own:
-                first = stage.needs_from(done[index] + 1)
+                first = stage.needs_from(done[index] + count)
             if first < DONE and end > first * stage.in_row_bytes:
                 found.add(source.index)
     return found

@@ -4,7 +4,8 @@ What is between the layers of a chain is then a few rows instead of whole tensor
 may take the place of its input. Chains are runs of neighbouring operators; nothing in between may
 be read from outside, as the backward pass reads what it keeps. They are chosen greedily: of all
 chains through the operator at the peak, the one after which the peak is lowest. The numbers stay
-the same. Source: DESIGN section 4.
+the same. Then the layers of each chain make more rows at a time, which is faster, as long as the
+peak grows little. Source: DESIGN section 4.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from tinytrain.ops.row_chain import MAX_OPERANDS, MAX_STAGES, can_chain
 
 LiveBytes = Callable[[Graph], Sequence[int]]
 
+BATCHES = (8, 4, 2)
+SLACK = 0.125  # part of the peak that is given for batches of rows
+
 
 @dataclass(frozen=True)
 class _Span:
@@ -25,6 +29,7 @@ class _Span:
     first: int
     end: int
     copied: bool
+    batch: int = 1
 
     def overlaps(self, other: _Span) -> bool:
         """Whether an operator is in both."""
@@ -35,7 +40,7 @@ class _Span:
         if self.first < other.first:
             yield _Span(self.first, other.first, self.copied)
         if other.end < self.end:
-            yield _Span(other.end, self.end, False)
+            yield _Span(other.end, self.end, copied=False)
 
     @property
     def cost(self) -> int:
@@ -52,13 +57,14 @@ class _Score:
     places: tuple[int, ...]
 
 
-def chain_rows(graph: Graph, live_bytes: LiveBytes) -> Graph:
+def chain_rows(graph: Graph, live_bytes: LiveBytes, slack: float = SLACK) -> Graph:
     """The graph with chains in place of the operators they are made of.
 
     Args:
         graph: operators in a legal order.
         live_bytes: bytes of the arena that are needed while each operator runs, for a graph whose
             operators run in order.
+        slack: part of the peak by which it may grow again for the sake of speed.
     """
     search = _Search(graph, live_bytes)
     spans: tuple[_Span, ...] = ()
@@ -71,9 +77,20 @@ def chain_rows(graph: Graph, live_bytes: LiveBytes) -> Graph:
             if (found.peak, found.count) < (score.peak, score.count):
                 best = min(best, (found.peak, found.count, cost, candidate), key=lambda b: b[:3])
         if best[3] == spans:
-            return search.graph_of(spans)
+            return search.graph_of(_in_batches(search, spans, round(score.peak * (1 + slack))))
         spans = best[3]
         score = search.score(spans)
+
+
+def _in_batches(search: _Search, spans: tuple[_Span, ...], limit: int) -> tuple[_Span, ...]:
+    """The same chains, each with as many rows at a time as the limit on the peak allows."""
+    for index, span in enumerate(spans):
+        for batch in BATCHES:
+            larger = (*spans[:index], replace(span, batch=batch), *spans[index + 1 :])
+            if search.score(larger).peak <= limit:
+                spans = larger
+                break
+    return spans
 
 
 class _Search:
@@ -167,7 +184,7 @@ def _make_chain(graph: Graph, span: _Span) -> Op | None:
     outputs = ops[-1].outputs
     body = replace(graph, ops=(), inputs=given, outputs=outputs).with_ops(ops, tensors)
     name = f"{ops[-1].name}_rows"
-    return Op("row_chain", name, given, outputs, {}, Phase.FORWARD, body)
+    return Op("row_chain", name, given, outputs, {"batch": span.batch}, Phase.FORWARD, body)
 
 
 def _with_copy(graph: Graph, ops: Sequence[Op]) -> tuple[list[Op], list[Tensor]]:

@@ -23,14 +23,15 @@ typedef struct tt_row_stage {
     uint16_t capacity; /* rows of the line buffer; none for the last stage */
     uint32_t buffer;   /* offset of the line buffer in scratch */
     union {
-        tt_conv2d_s8_params conv2d; /* of one row, away from the borders */
+        tt_conv2d_s8_params conv2d; /* of a batch of rows, away from the borders */
         tt_depthwise_conv2d_s8_params depthwise_conv2d;
-        tt_add_s8_params add;
+        tt_add_s8_params add; /* of one row */
     } layer;
 } tt_row_stage;
 
 typedef struct tt_row_chain_params {
     uint8_t stages;
+    uint16_t batch; /* rows that a stage makes at a time */
     tt_row_stage stage[TT_ROW_STAGES];
 } tt_row_chain_params;
 

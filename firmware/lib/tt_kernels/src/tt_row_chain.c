@@ -18,13 +18,20 @@ static int32_t end_row(const tt_row_stage *stage, int32_t row)
     return tt_clamp(row * stage->stride - stage->pad + stage->reach, 0, stage->in_rows);
 }
 
+/* Rows that a stage makes when it runs next. */
+static int32_t next_count(const tt_row_chain_params *p, const tt_row_chain_state *s, int32_t index)
+{
+    const int32_t left = p->stage[index].rows - s->done[index];
+    return left < p->batch ? left : p->batch;
+}
+
 static bool can_run(const tt_row_chain_params *p, const tt_row_chain_state *s, int32_t index)
 {
     const tt_row_stage *stage = &p->stage[index];
     if (s->done[index] >= stage->rows) {
         return false;
     }
-    const int32_t end = end_row(stage, s->done[index]);
+    const int32_t end = end_row(stage, s->done[index] + next_count(p, s, index) - 1);
     return (stage->source >= TT_ROW_STAGES || s->done[stage->source] >= end) &&
            (stage->other >= TT_ROW_STAGES || s->done[stage->other] >= end);
 }
@@ -44,7 +51,7 @@ static int32_t needed_from(const tt_row_chain_params *p, const tt_row_chain_stat
     return needed;
 }
 
-/* Place of the next row of a stage. */
+/* Place of the next rows of a stage. */
 static int8_t *next_row(const tt_row_chain_params *p, const tt_row_chain_io *io,
                         tt_row_chain_state *s, int32_t index)
 {
@@ -54,7 +61,7 @@ static int8_t *next_row(const tt_row_chain_params *p, const tt_row_chain_io *io,
         return io->output + s->done[index] * row_bytes;
     }
     int8_t *buffer = io->scratch + stage->buffer;
-    if (s->done[index] - s->first[index] == stage->capacity) {
+    if (s->done[index] - s->first[index] + next_count(p, s, index) > stage->capacity) {
         const int32_t needed = needed_from(p, s, index);
         memmove(buffer, buffer + (needed - s->first[index]) * row_bytes,
                 (size_t)((s->done[index] - needed) * row_bytes));
@@ -73,22 +80,23 @@ static const int8_t *source_row(const tt_row_chain_params *p, const tt_row_chain
     return io->scratch + p->stage[source].buffer + (row - s->first[source]) * row_bytes;
 }
 
-/* The layer's window over the input rows that one output row reads. */
-static void narrow(tt_window *w, const tt_row_stage *stage, int32_t row)
+/* The layer's window over the input rows that some output rows read. */
+static void narrow(tt_window *w, const tt_row_stage *stage, int32_t row, int32_t count)
 {
     const int32_t first = first_row(stage, row);
-    const int32_t end = end_row(stage, row);
+    const int32_t end = end_row(stage, row + count - 1);
     const bool empty = end <= first; /* then all taps lie above */
     w->in_h = (uint16_t)(empty ? 0 : end - first);
-    w->out_h = 1;
+    w->out_h = (uint16_t)count;
     w->pad_h = (uint16_t)(empty ? stage->reach : first - (row * stage->stride - stage->pad));
 }
 
-static void run_row(const tt_row_chain_params *p, const tt_row_chain_io *io, tt_row_chain_state *s,
-                    int32_t index)
+static void run_rows(const tt_row_chain_params *p, const tt_row_chain_io *io,
+                     tt_row_chain_state *s, int32_t index)
 {
     const tt_row_stage *stage = &p->stage[index];
     const int32_t row = s->done[index];
+    const int32_t count = next_count(p, s, index);
     const int32_t first = first_row(stage, row);
     const int32_t in_row_bytes = (int32_t)stage->in_row_bytes;
     const int8_t *input = source_row(p, io, s, stage->source, first, in_row_bytes);
@@ -102,20 +110,23 @@ static void run_row(const tt_row_chain_params *p, const tt_row_chain_io *io, tt_
     };
     if (stage->kind == TT_ROW_CONV2D) {
         tt_conv2d_s8_params params = stage->layer.conv2d;
-        narrow(&params.window, stage, row);
+        narrow(&params.window, stage, row, count);
         tt_conv2d_s8(&params, &layer);
     } else if (stage->kind == TT_ROW_DEPTHWISE_CONV2D) {
         tt_depthwise_conv2d_s8_params params = stage->layer.depthwise_conv2d;
-        narrow(&params.window, stage, row);
+        narrow(&params.window, stage, row, count);
         tt_depthwise_conv2d_s8(&params, &layer);
     } else if (stage->kind == TT_ROW_ADD) {
         const int8_t *other = source_row(p, io, s, stage->other, first, in_row_bytes);
-        const tt_add_s8_io pair = {.a = input, .b = other, .output = output};
-        tt_add_s8(&stage->layer.add, &pair);
+        for (int32_t i = 0; i < count; i++) {
+            const int32_t at = i * in_row_bytes;
+            const tt_add_s8_io pair = {.a = input + at, .b = other + at, .output = output + at};
+            tt_add_s8(&stage->layer.add, &pair);
+        }
     } else {
-        memcpy(output, input, stage->row_bytes);
+        memcpy(output, input, (size_t)count * stage->row_bytes);
     }
-    s->done[index] = row + 1;
+    s->done[index] = row + count;
 }
 
 void tt_row_chain(const tt_row_chain_params *params, const tt_row_chain_io *io)
@@ -128,6 +139,6 @@ void tt_row_chain(const tt_row_chain_params *params, const tt_row_chain_io *io)
         while (index > 0 && !can_run(params, &state, index)) {
             index--;
         }
-        run_row(params, io, &state, index);
+        run_rows(params, io, &state, index);
     }
 }
