@@ -394,6 +394,8 @@ def fingerprint(graph: Graph) -> int:
     for op in sorted(graph.ops, key=lambda op: op.name):
         attrs = [(key, _plain(value)) for key, value in sorted(op.attrs.items())]
         digest.update(repr((op.kind, op.name, op.inputs, op.outputs, attrs)).encode())
+        if op.body is not None:
+            digest.update(fingerprint(op.body).to_bytes(4, "little"))
     for tensor in sorted(graph.tensors.values(), key=lambda t: t.name):
         quant = tensor.quant
         scales = (_plain(quant.scale), quant.zero_point, quant.axis) if quant else ()

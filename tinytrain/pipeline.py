@@ -1,7 +1,7 @@
 """The only file that knows the order of the stages.
 
-    model.tflite -> read -> head, loss -> differentiate -> prune, mask bits -> plan -> generate
-    -> simulator | emulator | project folder
+    model.tflite -> read -> fold pads -> head, loss -> differentiate -> prune, split weights,
+    mask bits, row chains -> plan -> generate -> simulator | emulator | project folder
 
 In: paths and options. Out: frozen results. It prints nothing.
 """
@@ -30,8 +30,12 @@ from tinytrain.interp import mean_squares
 from tinytrain.ir import Graph, Phase, Role, Tensor
 from tinytrain.memory import Plan
 from tinytrain.memory import plan as plan_memory
+from tinytrain.memory.profile import LiveProfile
+from tinytrain.passes.chain_rows import chain_rows
+from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.passes.mask_bits import keep_mask_bits
 from tinytrain.passes.prune import prune
+from tinytrain.passes.split_weights import split_where_it_saves
 from tinytrain.reader import read
 from tinytrain.reader.dataset import Dataset, read_dataset
 from tinytrain.toolchain.emulator import emulate as emulate_project
@@ -118,9 +122,13 @@ def prepare(training: Training, samples: Array | None = None) -> Prepared:
 def prepare_graph(model: Graph, training: Training, samples: Array | None = None) -> Prepared:
     """The same from a graph already read."""
     squares = mean_squares(model, samples[:CALIBRATION_SAMPLES]) if samples is not None else {}
-    forward = attach_loss(model, training.options, squares)
+    forward = attach_loss(fold_pad(model), training.options, squares)
     scheme = parse_scheme(training.scheme, forward)
-    graph = keep_mask_bits(prune(differentiate(forward, scheme, training.options, squares)))
+    graph = prune(differentiate(forward, scheme, training.options, squares))
+    live_bytes = LiveProfile()
+    graph = split_where_it_saves(
+        graph, lambda split: chain_rows(keep_mask_bits(split), live_bytes), live_bytes
+    )
     verify(graph)
     return Prepared(training, model, graph, plan_memory(graph))
 

@@ -33,6 +33,7 @@ _C_TYPES = {
     "int32": "int32_t",
     "float32": "float",
 }
+ROW_KERNELS = ("tt_conv2d_s8", "tt_depthwise_conv2d_s8", "tt_add_s8")
 _GOLDEN = 0x9E3779B9
 
 _DRIVER = """
@@ -134,7 +135,7 @@ class Case:
 def in_place_cases(case: Case) -> list[Case]:
     """The same case with each output over an input, wherever the definition allows it."""
     found = []
-    for source, target in definition(case.op).in_place:
+    for source, target in definition(case.op).in_place_pairs(case.op, case.graph):
         name, output = case.op.inputs[source], case.op.outputs[target]
         if not name or case.graph[output].nbytes > case.graph[name].nbytes:
             continue
@@ -189,7 +190,7 @@ def _compare(case: Case, before: Mapping[str, bytes], results: Mapping[str, byte
 
 
 def _compile(cases: Sequence[Case], sanitize: bool) -> Path:
-    kernels = sorted({case.call.kernel for case in cases})
+    kernels = sorted({kernel for case in cases for kernel in _kernels(case)})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cases.c"
         path.write_text(_source(cases, 0 if sanitize else GUARD_BYTES))
@@ -200,6 +201,11 @@ def _compile(cases: Sequence[Case], sanitize: bool) -> Path:
             flags=("-O0",) if sanitize else STRICT_FLAGS,
             sanitize=sanitize,
         )
+
+
+def _kernels(case: Case) -> set[str]:
+    """The kernel of a case, and those that it calls."""
+    return {case.call.kernel, *(ROW_KERNELS if case.op.body else ())}
 
 
 def _source(cases: Sequence[Case], guard: int) -> str:

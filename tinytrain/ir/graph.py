@@ -5,6 +5,7 @@ In: nothing. Out: the data types. Must not know what an operator means (that is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -12,7 +13,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from tinytrain.errors import InternalError
@@ -60,10 +60,10 @@ class Tensor:
     data: Array | None = None
     source: int | None = None  # tensor index in the tflite file
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -86,7 +86,8 @@ class Tensor:
 @dataclass(frozen=True)
 class Op:
     """One operator: `kind` names its definition in `ops/`. A state written in place is listed
-    among the inputs and the outputs. An absent optional input is ""."""
+    among the inputs and the outputs. An absent optional input is "". `body` is the graph that an
+    operator made of others stands for; its borders have the names of the operator's own."""
 
     kind: str
     name: str
@@ -94,6 +95,7 @@ class Op:
     outputs: tuple[str, ...]
     attrs: Mapping[str, Attr] = field(default_factory=dict)
     phase: Phase = Phase.FORWARD
+    body: Graph | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attrs", MappingProxyType(dict(self.attrs)))
@@ -207,6 +209,8 @@ def format_graph(graph: Graph) -> str:
             f"  {op.phase.value[0]} {', '.join(map(show, op.outputs))} = "
             f"{op.kind}({', '.join(map(show, op.inputs))}){' {' + attrs + '}' if attrs else ''}"
         )
+        if op.body is not None:
+            lines += ["  " + line for line in format_graph(op.body).splitlines()[1:-1]]
     lines.append(f"  return {', '.join(map(show, graph.outputs))}")
     return "\n".join(lines) + "\n"
 

@@ -89,7 +89,7 @@ def _alias_root(graph: Graph, root: Mapping[str, str], op: Op, position: int) ->
 def _takeovers(
     graph: Graph, root: Mapping[str, str], fixed: set[str], op: Op
 ) -> tuple[Takeover, ...]:
-    pairs = set(definition(op).in_place)
+    pairs = set(definition(op).in_place_pairs(op, graph))
     found: dict[Takeover, None] = {}
     for source, target in sorted(pairs, key=lambda pair: (pair[1], pair[0])):
         if source >= len(op.inputs) or target >= len(op.outputs):

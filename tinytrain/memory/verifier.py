@@ -200,12 +200,13 @@ class _Simulation:
             if other != name and _overlap(place, self._place(other, op.name)):
                 raise self._wrong(f"overlaps the output {other}", name, op.name)
         rule = definition(op)
+        pairs = rule.in_place_pairs(op, self.graph)
         for index, source in enumerate(op.inputs):
             if not source or not self.graph[source].in_arena:
                 continue
             if not _overlap(place, self._place(source, op.name)):
                 continue
-            allowed = (index, position) in rule.in_place or (
+            allowed = (index, position) in pairs or (
                 rule.alias and index == 0 and position == 0
             )
             same_place = self.offsets[source] == self.offsets[name]

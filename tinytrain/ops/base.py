@@ -243,6 +243,11 @@ class OpDef(ABC):
         del op, graph
         return []
 
+    def in_place_pairs(self, op: Op, graph: Graph) -> tuple[tuple[int, int], ...]:
+        """The pairs of `in_place` that hold for this instance."""
+        del op, graph
+        return self.in_place
+
     @abstractmethod
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Shapes of the outputs."""

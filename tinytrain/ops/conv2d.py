@@ -22,6 +22,7 @@ from tinytrain.ops.geometry import Window, activation_problems, window_attrs, wi
 
 # 128 * 255 * positions must stay below 2^31
 MAX_POSITIONS = (2**31 - 1) // (128 * 255)
+GEOMETRY = ("stride", "dilation", "padding", "pads")
 
 
 def window_of(op: Op, graph: Graph, input_index: int = 0, weight_index: int = 1) -> Window:
@@ -52,7 +53,7 @@ def emit_conv_grad(op: Op, builder: GradBuilder, *, family: str, channel_axis: i
     clamped = out.dtype == "int8"
     bounds = activation_range(op.str("activation"), out.q) if clamped else None
     u = emit_fold(builder, op, scales, bounds)
-    geometry = {k: op.attrs[k] for k in ("stride", "dilation", "padding") if k in op.attrs}
+    geometry = {k: op.attrs[k] for k in GEOMETRY if k in op.attrs}
     if needs_error:
         error = builder.new_error(x, "error")
         amax = builder.new_range("error")
@@ -72,11 +73,15 @@ def emit_conv_grad(op: Op, builder: GradBuilder, *, family: str, channel_axis: i
         emit_bias_update(builder, u, bias, factors)
     if trained:
         saved = _saved_input(builder, x, graph[weights].shape[-1], trained.channels)
+        folded = u.tensor
+        if channel_axis == 3 and trained.channels:  # of a depthwise layer, input is output channel
+            folded = emit_gather(builder, u.tensor, out.shape, trained.channels)
+            scales = scales[list(trained.channels)]
         factors = wu.rate_factors(trained.rho, input_scale, scales)
         operands, results = wu.update_operands(trained)
         builder.emit(
             f"{family}_update",
-            (saved, u.tensor, u.scale, *operands, builder.first_scale),
+            (saved, folded, u.scale, *operands, builder.first_scale),
             results,
             **wu.update_attrs(builder, trained, factors, u.gain),
             zero_point=graph[x].q.zero_point,
@@ -105,17 +110,29 @@ def _saved_input(builder: GradBuilder, x: str, in_channels: int, channels: tuple
     shape = builder.graph[x].shape
     if shape[-1] != in_channels:  # a fully connected layer flattens its input
         shape = (builder.graph[x].size // in_channels, in_channels)
-    saved = builder.new_tensor("saved", (*shape[:-1], len(channels)))
+    return emit_gather(builder, x, shape, channels, Phase.FORWARD)
+
+
+def emit_gather(
+    builder: GradBuilder,
+    x: str,
+    shape: tuple[int, ...],
+    channels: tuple[int, ...],
+    phase: Phase = Phase.BACKWARD,
+) -> str:
+    """Some channels of an activation that is read with this shape."""
+    out_shape = (*shape[:-1], len(channels))
+    chosen = builder.new_tensor("chosen" if phase is Phase.BACKWARD else "saved", out_shape)
     builder.emit_in(
-        Phase.FORWARD,
+        phase,
         "gather_channels",
         (x,),
-        (saved,),
+        (chosen,),
         channels=channels,
-        out_shape=(*shape[:-1], len(channels)),
-        in_channels=in_channels,
+        out_shape=out_shape,
+        in_channels=shape[-1],
     )
-    return saved
+    return chosen
 
 
 class Conv2D(OpDef):
@@ -335,7 +352,7 @@ def update_io(op: Op) -> Mapping[str, str]:
 
 
 class GatherChannels(OpDef):
-    """Copy chosen channels of an activation, to be kept for the backward pass."""
+    """Copy chosen channels of an activation, those of an input to be kept for the backward pass."""
 
     kind = "gather_channels"
 

@@ -172,13 +172,13 @@ class DepthwiseUpdate(OpDef):
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """`tt_depthwise_conv2d_update`; scratch holds one tap's gradient."""
-        if op.ints("channels"):
+        if op.ints("channels") and not op.attrs["accumulate"]:
             raise InputError(
                 "unsupported-scheme",
                 "train",
-                "input-channel sets are for convolutions and fully connected layers",
+                "some channels of a depthwise convolution, in weights that are a state as a whole",
                 where=op.name,
-                hint="train all channels of a depthwise convolution, or none",
+                hint="keep the trained channels apart (pass split_weights)",
             )
         x, out_c = graph[op.inputs[0]], graph[op.inputs[1]].shape[3]
         return KernelCall(

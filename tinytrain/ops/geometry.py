@@ -80,10 +80,15 @@ class Window:
 
     @classmethod
     def of(cls, op: Op, input_shape: tuple[int, ...], kernel: tuple[int, int]) -> Window:
-        """From an operator's attributes `stride`, `dilation`, `padding`."""
+        """From an operator's attributes `stride`, `dilation`, `padding` (SAME, VALID, or EXPLICIT
+        with `pads`: rows above, columns to the left, rows below, columns to the right)."""
         (stride_h, stride_w), (dilation_h, dilation_w) = op.ints("stride"), op.ints("dilation")
-        out_h, pad_h = _extent(input_shape[1], kernel[0], stride_h, dilation_h, op.str("padding"))
-        out_w, pad_w = _extent(input_shape[2], kernel[1], stride_w, dilation_w, op.str("padding"))
+        padding = op.str("padding")
+        top, left, bottom, right = op.ints("pads") if padding == "EXPLICIT" else (0, 0, 0, 0)
+        height, width = input_shape[1] + top + bottom, input_shape[2] + left + right
+        out_h, pad_h = _extent(height, kernel[0], stride_h, dilation_h, padding)
+        out_w, pad_w = _extent(width, kernel[1], stride_w, dilation_w, padding)
+        pad_h, pad_w = pad_h + top, pad_w + left
         return cls(
             input_shape[1], input_shape[2], out_h, out_w, kernel[0], kernel[1],
             stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w,

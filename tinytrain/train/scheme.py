@@ -1,7 +1,7 @@
 """What is updated: the scheme.
 
-In: a preset's name or a TOML file, and the layers of a graph. Out: `Scheme`, one `Choice` a trained
-layer. Source: DESIGN section 3. Must not know how anything is trained.
+In: a preset's name or a file (TOML, JSON), and the layers of a graph. Out: `Scheme`, one `Choice`
+a trained layer. Source: DESIGN section 3. Must not know how anything is trained.
 
 A scheme file:
 
@@ -13,10 +13,14 @@ A scheme file:
     weights = true             # default
     bias = true                # default false
     channels = [0, 3, 5]       # trained input channels; or: ratio = 0.25 (largest weights first)
+
+The same may be written in JSON, and either may hold a published configuration of MCUNetV3 instead
+(see `published`).
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Mapping
@@ -29,13 +33,14 @@ import numpy as np
 from tinytrain.errors import InputError, UsageError
 from tinytrain.ir import Graph
 from tinytrain.train.layers import Layer, layers_of
+from tinytrain.train.published import is_published, scheme_table
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-PRESETS = "head, bias:N, bias:all, last:N, full, or a TOML file"
+PRESETS = "head, bias:N, bias:all, last:N, full, or a file (TOML or JSON)"
 _LAYER_KEYS = {"index", "name", "weights", "bias", "channels", "ratio"}
 _FILE_KEYS = {"head", "bias_last", "layer"}
 
@@ -82,7 +87,7 @@ def parse_scheme(text: str, graph: Graph) -> Scheme:
         count = _count(text, argument, len(before))
         return Scheme(text, chosen | _choose(before[-count:], weights=preset == "last"))
     path = Path(text)
-    if path.suffix == ".toml" or _is_file(path):
+    if path.suffix in (".toml", ".json") or _is_file(path):
         return _from_file(path, layers, graph)
     raise UsageError(
         "unknown-scheme", "train", f"unknown scheme {text!r}", hint=f"choose {PRESETS}"
@@ -116,17 +121,9 @@ def _choose(layers: tuple[Layer, ...], *, weights: bool) -> dict[str, Choice]:
 
 
 def _from_file(path: Path, layers: tuple[Layer, ...], graph: Graph) -> Scheme:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            "scheme-unreadable",
-            "train",
-            f"cannot read the scheme: {error.strerror}",
-            where=str(path),
-        ) from error
-    except (ValueError, RecursionError) as error:  # a decoding error is a ValueError
-        raise _bad(path, f"not a TOML file: {error}") from error
+    table = _table(path)
+    if is_published(table):
+        table = scheme_table(table, lambda message: _bad(path, message))
     unknown = set(table) - _FILE_KEYS
     if unknown:
         raise _bad(path, f"unknown keys {sorted(unknown)}; known are {sorted(_FILE_KEYS)}")
@@ -151,6 +148,27 @@ def _from_file(path: Path, layers: tuple[Layer, ...], graph: Graph) -> Scheme:
     if not any(choice.weights or choice.bias for choice in chosen.values()):
         raise _bad(path, "nothing is trained")
     return Scheme(path.name, chosen)
+
+
+def _table(path: Path) -> Mapping[str, Any]:
+    """The file's content."""
+    is_json = path.suffix == ".json"
+    try:
+        text = path.read_text(encoding="utf-8")
+        table = json.loads(text) if is_json else tomllib.loads(text)
+    except OSError as error:
+        raise InputError(
+            "scheme-unreadable",
+            "train",
+            f"cannot read the scheme: {error.strerror}",
+            where=str(path),
+        ) from error
+    except (ValueError, RecursionError) as error:  # a decoding error is a ValueError
+        kind = "JSON" if is_json else "TOML"
+        raise _bad(path, f"not a {kind} file: {error}") from error
+    if not isinstance(table, dict):
+        raise _bad(path, "not a table")
+    return table
 
 
 def _from_row(
@@ -190,10 +208,13 @@ def _channels(path: Path, row: Mapping[str, Any], layer: Layer, graph: Graph) ->
         return ()
     if "channels" in row and "ratio" in row:
         raise _bad(path, f"{where}: give channels or ratio, not both")
-    if layer.op.kind == "depthwise_conv2d":
-        raise _bad(path, f"{where}: a depthwise convolution is trained whole or not at all")
     weights = graph[layer.weights]
     count = weights.shape[-1]
+    if layer.op.kind == "depthwise_conv2d" and graph[layer.op.inputs[0]].shape[-1] != count:
+        raise _bad(
+            path,
+            f"{where}: a depthwise convolution with a multiplier is trained whole or not at all",
+        )
     if "ratio" in row:
         ratio = row["ratio"]
         if not isinstance(ratio, (int, float)) or isinstance(ratio, bool) or not 0 < ratio <= 1:

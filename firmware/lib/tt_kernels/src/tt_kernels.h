@@ -76,6 +76,41 @@ typedef struct tt_gather_channels_io {
 } tt_gather_channels_io;
 void tt_gather_channels(const tt_gather_channels_params *params, const tt_gather_channels_io *io);
 
+/* frozen weights with the trained input channels laid over them; channels come in runs */
+typedef struct tt_merge_weights_params {
+    uint32_t rows; /* weights of one input channel */
+    uint16_t in_c, trained_channels;
+    uint16_t runs;
+    const uint16_t *starts, *lengths;
+} tt_merge_weights_params;
+typedef struct tt_merge_weights_io {
+    const int8_t *frozen;
+    const int8_t *trained;
+    int8_t *output;
+} tt_merge_weights_io;
+void tt_merge_weights(const tt_merge_weights_params *params, const tt_merge_weights_io *io);
+
+/* a 1x1 convolution of which some input channels' weights lie apart; `weights` is 0 there;
+ * scratch: the chosen channels of one position */
+typedef struct tt_pointwise_split_s8_params {
+    uint32_t positions;
+    uint16_t in_c, out_c;
+    uint16_t trained_channels;
+    const uint16_t *channels;
+    int32_t input_zero_point;
+    tt_output_stage output;
+} tt_pointwise_split_s8_params;
+typedef struct tt_pointwise_split_s8_io {
+    const int8_t *input;
+    const int8_t *weights;
+    const int8_t *trained;
+    const int32_t *bias; /* NULL: none */
+    int8_t *output;
+    int8_t *scratch;
+} tt_pointwise_split_s8_io;
+void tt_pointwise_split_s8(const tt_pointwise_split_s8_params *params,
+                           const tt_pointwise_split_s8_io *io);
+
 /* ---- losses ---- */
 
 typedef struct tt_class_scores_params {
@@ -211,6 +246,30 @@ typedef tt_input_error_io tt_conv2d_input_error_io;
 void tt_conv2d_input_error(const tt_conv2d_input_error_params *params,
                            const tt_conv2d_input_error_io *io, const tt_step *step);
 
+/* of a 1x1 convolution with weights in two parts; scratch: one accumulator an input channel, then
+ * one a trained channel */
+typedef struct tt_pointwise_split_input_error_params {
+    uint32_t positions;
+    uint16_t in_c, out_c;
+    uint16_t trained_channels;
+    const uint16_t *channels;
+    float gain;
+    uint32_t stream;
+} tt_pointwise_split_input_error_params;
+typedef struct tt_pointwise_split_input_error_io {
+    const int8_t *folded;
+    const float *folded_scale;
+    const int8_t *weights;
+    const int8_t *trained;
+    float *range;
+    int8_t *error;
+    float *error_scale;
+    int32_t *scratch;
+} tt_pointwise_split_input_error_io;
+void tt_pointwise_split_input_error(const tt_pointwise_split_input_error_params *params,
+                                    const tt_pointwise_split_input_error_io *io,
+                                    const tt_step *step);
+
 typedef struct tt_depthwise_conv2d_input_error_params {
     tt_window window;
     uint16_t in_c, multiple;
@@ -287,5 +346,8 @@ typedef struct tt_apply_bias_io {
     int32_t *bias;
 } tt_apply_bias_io;
 void tt_apply_bias(const tt_apply_bias_params *params, const tt_apply_bias_io *io);
+
+/* after the layers it is made of */
+#include "tt_kernels_row.h"
 
 #endif
