@@ -69,7 +69,8 @@ def encode(frame: Frame) -> bytes:
     """The bytes of a frame, delimiters included."""
     header = _HEADER.pack(frame.version, frame.kind, frame.session, frame.sequence)
     body = header + frame.payload
-    return b"\0" + cobs.encode(body + _CRC.pack(zlib.crc32(body))) + b"\0"
+    coded: bytes = cobs.encode(body + _CRC.pack(zlib.crc32(body)))
+    return b"\0" + coded + b"\0"
 
 
 class Decoder:
