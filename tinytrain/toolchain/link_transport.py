@@ -120,7 +120,10 @@ class EmulatedDevice:
         if not readable:
             self._check_alive()
             return b""
-        data = self._socket.recv(_PIECE)
+        try:
+            data = self._socket.recv(_PIECE)
+        except OSError as error:
+            raise self._ended() from error
         if not data:
             raise self._ended()
         return data
