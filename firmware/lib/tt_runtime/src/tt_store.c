@@ -208,8 +208,7 @@ tt_status tt_save(const tt_model *model, const tt_storage *storage)
     r.crc = tt_crc32(0u, &r, sizeof r - sizeof r.crc);
     slot written;
     if (write_slot(storage, index, model->state, &r) != 0 ||
-        examine(storage, index, &written) != 0 || !written.good ||
-        memcmp(&written.record, &r, sizeof r) != 0) {
+        examine(storage, index, &written) != 0 || !written.good || written.record.crc != r.crc) {
         return TT_ERROR_STORAGE;
     }
     return TT_OK;
@@ -262,8 +261,9 @@ tt_status tt_store_look(const tt_storage *storage, const tt_program *program, tt
     if (storage == NULL || program == NULL || info == NULL) {
         return TT_ERROR_ARGUMENT;
     }
-    slot slots[SLOTS] = {{.known = false}, {.known = false}};
+    slot slots[SLOTS];
     int best = -1;
+    memset(slots, 0, sizeof slots); /* an error may come before they are looked at */
     *info = (tt_store_info){0};
     const tt_status status = find(storage, program, slots, &best);
     for (uint32_t i = 0; i < SLOTS; i++) {
