@@ -44,11 +44,13 @@ void tt_board_write(void *context, const uint8_t *bytes, uint32_t count)
     }
 }
 
-// USB holds back what nobody fetches; the buffer of a UART is the core's, and may be told by a
-// flag.
+// What the core keeps while the model computes. USB holds back what nobody fetches, where the core
+// lets it: such a board says so by a flag. A UART's buffer is a ring that overflows; 64 is common.
 uint32_t tt_board_receive_bytes(void)
 {
-#if defined(SERIAL_RX_BUFFER_SIZE)
+#if defined(TT_BOARD_RECEIVE_BYTES)
+    return TT_BOARD_RECEIVE_BYTES;
+#elif defined(SERIAL_RX_BUFFER_SIZE)
     return SERIAL_RX_BUFFER_SIZE;
 #else
     return 64u;
