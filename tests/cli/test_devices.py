@@ -90,9 +90,7 @@ def test_state_to_a_file_and_back(call: Call, project: Path, tmp_path: Path) -> 
     assert {row["tensor"] for row in same.document["tensors"]} >= {"head_bias", "head_weights"}
 
 
-def test_states_that_do_not_fit(
-    call: Call, model: Path, project: Path, tmp_path: Path
-) -> None:
+def test_states_that_do_not_fit(call: Call, model: Path, project: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "a.state", tmp_path / "other"
     where = ("--project", project, "--simulator")
     assert call("state", "pull", file, *where).exit_code == 0

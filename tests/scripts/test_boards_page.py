@@ -11,7 +11,11 @@ def test_the_page_is_current() -> None:
 
 
 def test_every_board_has_a_row_and_a_claim() -> None:
-    rows = [line for line in page(load_boards()).splitlines() if line.startswith("| `")]
+    rows = [
+        line
+        for line in page(load_boards()).splitlines()
+        if line.startswith("| `") and "--board" not in line
+    ]
     assert len(rows) == len(load_boards())
     assert sum("emulated here" in row for row in rows) == 6
     assert sum("described only" in row for row in rows) == 10

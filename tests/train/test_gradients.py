@@ -169,7 +169,9 @@ ZOO = {
     "har_cnn_int8": Case("har_user23_rotated", "full", "cross-entropy", 0.99, 0.998, (0.97, 1.02)),
     # 27 layers deep: rounding noise adds up, and errors cut in some samples (a range is that of
     # earlier ones) shorten the gradients of early layers by up to 15 %
-    "mlperf_vww_96_int8": Case("vww_coco_test", "bias:all", "cross-entropy", 0.7, 0.96, (0.8, 1.05)),
+    "mlperf_vww_96_int8": Case(
+        "vww_coco_test", "bias:all", "cross-entropy", 0.7, 0.96, (0.8, 1.05)
+    ),
     "mcunet-5fps": Case("mcunet_signs", "last:5", "cross-entropy", 0.98, 0.998, (0.97, 1.02)),
 }
 

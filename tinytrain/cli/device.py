@@ -76,9 +76,10 @@ def device_options(command: Command) -> Command:
             raise click.UsageError("--emulator and --simulator need --project DIR")
         command(device=Choice(project, port, emulator, simulator, board), **given)
 
+    chosen: Command = wrapped
     for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped
+        chosen = option(chosen)
+    return chosen
 
 
 @contextmanager

@@ -82,10 +82,8 @@ def diff(ctx: click.Context, file: Path, device: Choice, as_json: bool) -> None:
     ctx.exit(0 if equal else 1)
 
 
-def compare(
-    a: bytes, b: bytes, project: Generated | None
-) -> list[tuple[str, int, int, float]]:
-    """Tensor, elements, how many differ, by how much at most; bytes as a whole without a project."""
+def compare(a: bytes, b: bytes, project: Generated | None) -> list[tuple[str, int, int, float]]:
+    """Tensor, elements, how many differ, by how much at most; one row of bytes without a project."""
     if project is None:
         gap = np.abs(np.frombuffer(a, np.uint8).astype(int) - np.frombuffer(b, np.uint8))
         return [("(bytes)", len(a), int(np.count_nonzero(gap)), float(gap.max(initial=0)))]

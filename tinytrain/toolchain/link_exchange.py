@@ -32,6 +32,7 @@ Request = tuple[Kind, bytes]
 _STAGE = "link"
 _HELLO_S = 0.5
 _SESSIONS = 3
+_NOISE_BYTES = 1 << 16  # without a frame among them: no better than silence
 
 
 class Transport(Protocol):
@@ -100,17 +101,21 @@ class Exchange:
         source = iter(requests)
         upcoming = next(source, None)
         pending: deque[_Pending] = deque()
-        silences = 0
+        silences = noise = 0
         while upcoming is not None or pending:
             while upcoming is not None and self._has_room(pending, upcoming):
                 self._submit(pending, upcoming)
                 upcoming = next(source, None)
             data = self._transport.receive(self._timeout_s)
+            frames = self._decoder.feed(data)
+            noise = 0 if frames else noise + len(data)
+            if data and not frames and noise < _NOISE_BYTES:
+                continue  # a piece of a frame, often a single byte
             before = sum(item.answer is None for item in pending)
-            for frame in self._decoder.feed(data):
+            for frame in frames:
                 self._take(pending, frame)
-            if not data:
-                silences += 1
+            if not frames:
+                silences, noise = silences + 1, 0
                 if silences > self._attempts:
                     raise self._silent("it does not answer any more")
                 self._send_again(pending)
