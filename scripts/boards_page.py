@@ -21,14 +21,14 @@ Written by `scripts/boards_page.py` from `boards/*.toml`; do not edit.
 
 **Nothing has run on a physical board.** The last column says how far the claim goes:
 
-- *emulated here*: PlatformIO builds the firmware with the board's own memory sizes, QEMU runs it, and
-  training over its serial port ends with the simulator's bytes.
+- *emulated here*: PlatformIO builds the firmware with the board's own memory sizes, QEMU runs it,
+  and training over its serial port ends with the simulator's bytes.
 - *built here*: PlatformIO builds the firmware; nothing has run.
-- *described only*: the file exists, and PlatformIO accepts the generated `platformio.ini`. The board's
-  platform and Arduino core were not at hand. The application, the port and the library compile for
-  such a core (M0+, M4F, M7 with either FPU) against a stand-in for the core's header.
+- *described only*: the file exists, and PlatformIO accepts the generated `platformio.ini`. The
+  board's platform and Arduino core were not at hand. Application, port and library compile for such
+  a core (M0+, M4F, M7 with either FPU) against a stand-in for the core's header.
 
-| `--board` | board | core | FPU | extensions | MHz | flash KiB | RAM KiB | PlatformIO | QEMU | claim |
+| `--board` | board | core | FPU | adds | MHz | flash KiB | RAM KiB | PlatformIO | QEMU | claim |
 |---|---|---|---|---|---|---|---|---|---|---|
 """
 TAIL = """
@@ -52,7 +52,8 @@ const tt_storage *tt_board_flash(uint32_t state_bytes)
 }
 ```
 
-`-DTT_BOARD_RAM_STORAGE_BYTES=n` takes RAM instead: it survives a reset of the model, not of the board.
+`-DTT_BOARD_RAM_STORAGE_BYTES=n` takes RAM instead: it survives a reset of the model, not of the
+board.
 
 ## Adding a board
 

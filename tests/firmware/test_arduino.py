@@ -1,4 +1,4 @@
-"""Generated projects for Arduino boards, against a stand-in header: no Arduino core is installed here.
+"""Generated projects for Arduino boards, against a stand-in header: no Arduino core is here.
 
 What is seen: the compiler takes application, port, libraries and sketch for each kind of core, and
 the linker finds every symbol but the core's own. Nothing of this has run.

@@ -83,7 +83,7 @@ def diff(ctx: click.Context, file: Path, device: Choice, as_json: bool) -> None:
 
 
 def compare(a: bytes, b: bytes, project: Generated | None) -> list[tuple[str, int, int, float]]:
-    """Tensor, elements, how many differ, by how much at most; one row of bytes without a project."""
+    """Tensor, elements, how many differ, by how much; one row of bytes without a project."""
     if project is None:
         gap = np.abs(np.frombuffer(a, np.uint8).astype(int) - np.frombuffer(b, np.uint8))
         return [("(bytes)", len(a), int(np.count_nonzero(gap)), float(gap.max(initial=0)))]
