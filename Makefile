@@ -37,8 +37,9 @@ golden: .venv/ready-test ## write the expected files of the tests anew; then rea
 bench: .venv/ready-test ## count instructions and bytes of the models at hand, in QEMU
 	@$(BIN)/python scripts/bench.py $(ARGS)
 
-fuzz: .venv/ready-test ## read damaged model files until stopped; ARGS="--seconds 600"
+fuzz: .venv/ready-test ## damaged model files, then damaged frames of the link; ARGS="--seconds 600"
 	@$(BIN)/python scripts/fuzz.py $(ARGS)
+	@$(BIN)/python scripts/fuzz_link.py $(ARGS)
 
 clean: ## remove what builds and tests left; .venv stays
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

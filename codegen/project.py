@@ -26,6 +26,8 @@ _LIBRARIES = {
     "tt_kernels": "Kernels of tinytrain: int8 inference and training in portable C",
     "tt_runtime": "Runtime of tinytrain: runs and trains generated models",
 }
+LINK_PAYLOAD_MIN, LINK_PAYLOAD_MAX = 512, 2048
+EMULATOR_PORT = 7447
 
 
 def generate(
@@ -34,6 +36,7 @@ def generate(
     boards: Sequence[Board] = (),
     name: str | None = None,
     task: str = "",
+    scheme: str = "",
     stack_bytes: int = DEFAULT_STACK_BYTES,
 ) -> dict[str, bytes]:
     """Generate the project of a plan.
@@ -43,6 +46,7 @@ def generate(
             libraries and the application's source are made (enough for the simulator).
         name: prefix of files and symbols, ``[a-z][a-z0-9_]*``; the graph's name unless given.
         task: what the model learns, one line for the reader of header and README.
+        scheme: what is trained, one line, which the device tells over the link.
         stack_bytes: what the linker script sets aside for the stack.
 
     Returns:
@@ -53,8 +57,7 @@ def generate(
     """
     program = build_program(plan, name=name)
     notes = {key: value for key, value in plan.graph.notes.items() if value}
-    if task:
-        notes["task"] = task
+    notes |= {key: text for key, text in (("task", task), ("scheme", scheme)) if text}
     version = _version()
     abi = {"kernels": _abi("tt_kernels", "tt_types.h", "TT_KERNELS_ABI"),
            "runtime": _abi("tt_runtime", "tt_program.h", "TT_RUNTIME_ABI")}  # fmt: skip
@@ -65,12 +68,15 @@ def generate(
         "kernels_abi": abi["kernels"],
         "runtime_abi": abi["runtime"],
         "boards": tuple(boards),
+        "scheme": scheme,
+        "payload_bytes": link_payload_bytes(program),
     }
     files = _model_library(program, common)
     for library, description in _LIBRARIES.items():
         files |= _copy(f"lib/{library}", f"lib/{library}")
         files |= _library_files(f"lib/{library}", library, description, common)
-    files["src/main.c"] = render("main.c.j2", **common)
+    for name in ("app.h", "main.c", "job.c"):
+        files[f"src/{name}"] = render(f"{name}.j2", **common)
     files["README.md"] = render("README.md.j2", **common)
     if boards:
         files |= _platformio_files(boards, stack_bytes, common)
@@ -113,7 +119,9 @@ def _platformio_files(
     program = common["program"]
     assert isinstance(program, CProgram)
     files = {
-        "platformio.ini": render("platformio.ini.j2", project_name=program.name, boards=boards),
+        "platformio.ini": render(
+            "platformio.ini.j2", project_name=program.name, boards=boards, port=EMULATOR_PORT
+        ),
         ".gitignore": b".pio/\n",
     }
     local = [board for board in boards if board.platformio.is_local]
@@ -125,7 +133,22 @@ def _platformio_files(
     if local:
         files |= _copy("platform", "platform/tinytrain-cortexm")
         files |= _copy("ports/qemu", "lib/tt_port_qemu")
+        files |= _copy("ports/board_qemu", "lib/tt_board_qemu")
+    if any(board.platformio.framework == "arduino" for board in boards):
+        files |= _copy("ports/board_arduino", "lib/tt_board_arduino")
     return files
+
+
+def link_payload_bytes(program: CProgram) -> int:
+    """Longest payload of the application's link: a sample or an output, in whole where possible.
+
+    Bounded, because it is RAM; longer inputs travel in pieces. A target must fit in whole.
+    """
+    target = program.output.count if program.target == "values" else 4
+    sample = 8 + target + program.input_bytes
+    output = 12 + program.output.count * (4 if program.output.kind == "scores" else 1)
+    wanted = min(max(sample, output), LINK_PAYLOAD_MAX)
+    return -(-max(wanted, 8 + target, LINK_PAYLOAD_MIN) // 4) * 4
 
 
 def _copy(source: str, target: str) -> dict[str, bytes]:

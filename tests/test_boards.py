@@ -29,11 +29,20 @@ def parse(folder: Path, text: str) -> Board:
 
 def test_boards_of_the_project() -> None:
     boards = load_boards()
-    assert [board.name for board in boards] == ["mps2-an385", "mps2-an386", "mps2-an500"]
+    assert {board.name for board in boards if board.status == "emulated"} == {
+        "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "netduinoplus2",
+    }  # fmt: skip
+    assert len(boards) >= 16
     for board in boards:
         assert get_board(board.name) == board
         assert hash(board) == hash(get_board(board.name))
-        assert board.platformio.is_local
+        assert board.platformio.is_local == (board.emulator is not None)
+        assert board.platformio.is_local or board.platformio.framework == "arduino"
+
+
+def test_the_usart_of_an_stm32() -> None:
+    assert "TT_PORT_UART_STM32=1" in get_board("netduinoplus2").defines
+    assert not any("STM32" in text for text in get_board("mps2-an386").defines)
 
 
 def test_memories_are_those_of_the_product() -> None:

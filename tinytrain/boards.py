@@ -36,6 +36,7 @@ CORES = (
 FPUS = ("none", "sp", "dp")
 FEATURES = ("dsp", "mve")
 STATUSES = ("emulated", "built", "described")
+UARTS = ("cmsdk", "stm32")
 
 _STAGE = "boards"
 _FPU_UNITS = {
@@ -68,6 +69,7 @@ class Emulator:
             than the board's and nothing is ever placed in the difference.
         systick_hz: rate of SysTick on the processor clock; the instruction counter needs it.
         uart_base: address of the first serial port.
+        uart: its kind, one of `UARTS`.
     """
 
     machine: str
@@ -75,15 +77,20 @@ class Emulator:
     ram_bytes: int
     systick_hz: int
     uart_base: int
+    uart: str = "cmsdk"
 
 
 @dataclass(frozen=True)
 class PlatformioNames:
-    """What PlatformIO calls the board; `framework` is "" for bare metal."""
+    """What PlatformIO calls the board; `framework` is "" for bare metal.
+
+    `build_flags` are further options of the whole build, as one line.
+    """
 
     platform: str
     board: str
     framework: str = ""
+    build_flags: str = ""
 
     @property
     def is_local(self) -> bool:
@@ -133,9 +140,11 @@ class Board:
         """Preprocessor defines (``NAME=VALUE``) that `firmware/ports` reads."""
         if self.emulator is None:
             return ()
+        kind = ("TT_PORT_UART_STM32=1",) if self.emulator.uart == "stm32" else ()
         return (
             f"TT_PORT_SYSTICK_HZ={self.emulator.systick_hz}u",
             f"TT_PORT_UART_BASE=0x{self.emulator.uart_base:08x}u",
+            *kind,
         )
 
 
@@ -251,8 +260,8 @@ class _Table:
             raise _bad(self._file, f"{self._prefix}{key} must be a text")
         return value
 
-    def choice(self, key: str, allowed: tuple[str, ...]) -> str:
-        value = self.text(key)
+    def choice(self, key: str, allowed: tuple[str, ...], default: str | None = None) -> str:
+        value = self.text(key, default)
         if value not in allowed:
             expected = ", ".join(allowed)
             raise _bad(
@@ -314,6 +323,7 @@ def _emulator(table: _Table) -> Emulator:
         ram_bytes=table.positive("ram_bytes"),
         systick_hz=table.positive("systick_hz"),
         uart_base=table.positive("uart_base"),
+        uart=table.choice("uart", UARTS, default="cmsdk"),
     )
     table.refuse_unknown()
     return emulator
@@ -324,6 +334,7 @@ def _platformio(table: _Table) -> PlatformioNames:
         platform=table.text("platform"),
         board=table.text("board"),
         framework=table.text("framework", default=""),
+        build_flags=table.text("build_flags", default=""),
     )
     table.refuse_unknown()
     return names

@@ -383,7 +383,7 @@ def compile_project(prepared: Prepared, board: Board, directory: Path) -> Mappin
     sizes = fit(prepared, board)
     if not sizes.fits:
         raise does_not_fit(sizes)
-    files = generate_files(prepared.plan, boards=(board,))
+    files = generate_files(prepared.plan, boards=(board,), scheme=prepared.training.scheme)
     write_project(files, directory)
     return files
 

@@ -41,7 +41,7 @@ def write_project(folder: Path, boards: list[Board], main: str, *, ini: str = ""
     (folder / "boards").mkdir()
     options = templates.get_template("platformio.ini.j2")
     (folder / "platformio.ini").write_text(
-        options.render(project_name="probe", boards=boards) + ini
+        options.render(project_name="probe", boards=boards, port=7447) + ini
     )
     (folder / "src" / "main.c").write_text(main)
     script = templates.get_template("link.ld.j2")

@@ -20,9 +20,13 @@ from tinytrain.cli import (
     demo,
     doctor,
     emulate,
+    flash,
     inspect,
+    monitor,
     plan,
     simulate,
+    state,
+    train,
     verify,
 )
 from tinytrain.cli.output import print_json
@@ -144,6 +148,10 @@ for command in (
     simulate.simulate,
     compile.compile_,
     emulate.emulate,
+    flash.flash,
+    train.train,
+    monitor.monitor,
+    state.state,
 ):
     main.add_command(command)
 

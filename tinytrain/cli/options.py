@@ -170,6 +170,25 @@ def run_options(command: Command) -> Command:
     return _apply(wrapped, _RUN)
 
 
+def device_run_options(command: Command) -> Command:
+    """The options of a run on a device whose training is built in, handed over as `run`."""
+
+    @wraps(command)
+    def wrapped(
+        *, epochs: int, learning_rate: float, schedule: str, warmup: float, seed: int, **given: Any
+    ) -> None:
+        command(run=RunOptions(epochs, learning_rate, schedule, warmup, seed), **given)
+
+    seed_option = click.option(
+        "--seed",
+        type=click.IntRange(0, MAX_SEED),
+        default=RunOptions.seed,
+        show_default=True,
+        help="Of the order of samples, and rounding.",
+    )
+    return _apply(wrapped, (*_RUN, seed_option))
+
+
 def _apply(command: Command, decorators: Sequence[Decorator]) -> Command:
     """Apply decorators so that help lists them in the order in which they are given."""
     for decorator in reversed(decorators):

@@ -23,6 +23,9 @@ from tinytrain.toolchain.job import Job, JobResult, decode_result, encode_job, l
 from tinytrain.toolchain.platformio import Firmware, build_project
 from tinytrain.toolchain.qemu import EmulatorRun, run_firmware
 
+JOB_SUFFIX = "-job"
+"""Of the PlatformIO environments that build src/job.c."""
+
 _JOB_FILE, _RESULT_FILE = "job.bin", "result.bin"
 
 
@@ -77,7 +80,7 @@ def emulate(
     """
     project = load_generated(project_dir)
     content = encode_job(project, job)
-    firmware = build_project(project_dir, board.name, on_line=on_line)
+    firmware = build_project(project_dir, f"{board.name}{JOB_SUFFIX}", on_line=on_line)
     with TemporaryDirectory(prefix="tinytrain-") as folder:
         (Path(folder) / _JOB_FILE).write_bytes(content)
         done = run_firmware(

@@ -89,7 +89,7 @@ class Generated:
         """The libraries as files, for the time of a build: (C sources, include folders).
 
         Args:
-            application: whether src/main.c is to be among the sources.
+            application: whether src/job.c is to be among the sources.
         """
         with TemporaryDirectory(prefix="tinytrain-") as folder:
             includes = [self._keep(library) for library in _SHARED]
@@ -97,8 +97,8 @@ class Generated:
             _write(includes[-1], self._library(self.name))
             sources = [path for include in includes for path in sorted(include.rglob("*.c"))]
             if application:
-                sources.append(Path(folder) / "main.c")
-                sources[-1].write_bytes(self.files["src/main.c"])
+                sources.append(Path(folder) / "job.c")
+                sources[-1].write_bytes(self.files["src/job.c"])
             yield sources, includes
 
     def _library(self, name: str) -> dict[str, bytes]:
@@ -169,7 +169,7 @@ def _refused(where: str, message: str) -> InputError:
 
 def _read_folder(folder: Path) -> dict[str, bytes]:
     """The files that the host build needs."""
-    wanted = [folder / MANIFEST, folder / "src" / "main.c", *folder.glob("lib/*/src/**/*.[ch]")]
+    wanted = [folder / MANIFEST, folder / "src" / "job.c", *folder.glob("lib/*/src/**/*.[ch]")]
     try:
         return {p.relative_to(folder).as_posix(): p.read_bytes() for p in wanted if p.is_file()}
     except OSError as error:

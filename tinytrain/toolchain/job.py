@@ -1,6 +1,6 @@
 """Job files: work for a generated application, and what it wrote about it.
 
-In: samples. Out: the bytes that src/main.c of a generated project reads (its comment has the
+In: samples. Out: the bytes that src/job.c of a generated project reads (its comment has the
 format), and its results as values. Must not know where the application runs.
 """
 

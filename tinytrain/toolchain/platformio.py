@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,13 +150,47 @@ def build_project(
         InputError: the firmware is larger than the board's flash or RAM.
         ToolError: PlatformIO is missing, or the build failed.
     """
-    command = [*find_platformio(), "run", "-d", str(project_dir), "-e", environment]
+    return build_projects(project_dir, [environment], on_line=on_line)[environment]
+
+
+def build_projects(
+    project_dir: Path, environments: Sequence[str], *, on_line: Callable[[str], None] | None = None
+) -> dict[str, Firmware]:
+    """The same for several environments in one go; environment -> firmware."""
+    chosen = [word for name in environments for word in ("-e", name)]
+    command = [*find_platformio(), "run", "-d", str(project_dir), *chosen]
     exit_code, log = _run(command, build_environment(prepare_core_dir()), on_line)
-    folder = project_dir / ".pio" / "build" / environment
-    elf = folder / "firmware.elf"
-    if exit_code != 0 or not elf.is_file():
+    built = {}
+    for name in environments:
+        folder = project_dir / ".pio" / "build" / name
+        elf = folder / "firmware.elf"
+        if exit_code != 0 or not elf.is_file():
+            raise _build_error(", ".join(environments), log)
+        built[name] = Firmware(elf, folder / "firmware.map", read_firmware_size(elf), log)
+    return built
+
+
+def upload_project(
+    project_dir: Path,
+    environment: str,
+    *,
+    port: str | None = None,
+    on_line: Callable[[str], None] | None = None,
+) -> str:
+    """Build and run ``pio run -t upload``; returns the log.
+
+    Args:
+        port: serial port of the board; PlatformIO looks for one unless given.
+
+    Raises:
+        InputError, ToolError: as `build_project`.
+    """
+    command = [*find_platformio(), "run", "-d", str(project_dir), "-e", environment]
+    command += ["-t", "upload", *(("--upload-port", port) if port else ())]
+    exit_code, log = _run(command, build_environment(prepare_core_dir()), on_line)
+    if exit_code != 0:
         raise _build_error(environment, log)
-    return Firmware(elf, folder / "firmware.map", read_firmware_size(elf), log)
+    return log
 
 
 def _run(

@@ -22,7 +22,8 @@ int32_t tt_port_open(const char *path, tt_port_mode mode)
 {
     for (int32_t handle = 0; handle < TT_HOST_FILES; handle++) {
         if (files[handle] == NULL) {
-            files[handle] = fopen(path, mode == TT_PORT_OPEN_READ ? "rb" : "wb");
+            static const char *const modes[] = {"rb", "wb", "r+b"};
+            files[handle] = fopen(path, modes[mode]);
             return files[handle] != NULL ? handle : -1;
         }
     }
@@ -39,6 +40,11 @@ int32_t tt_port_write(int32_t handle, const void *buffer, uint32_t bytes)
 {
     const size_t put = fwrite(buffer, 1, bytes, files[handle]);
     return put == bytes ? (int32_t)put : -1;
+}
+
+int32_t tt_port_seek(int32_t handle, uint32_t offset)
+{
+    return fseek(files[handle], (long)offset, SEEK_SET) == 0 ? 0 : -1;
 }
 
 int32_t tt_port_close(int32_t handle)

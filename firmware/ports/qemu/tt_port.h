@@ -5,9 +5,10 @@
  * semihosting). Files and the terminal are those of the host; a program that runs without a
  * semihosting host stops in a fault at the first call that needs one.
  *
- * The board comes in through two defines, set by the board's PlatformIO manifest:
+ * The board comes in through defines, set by the board's PlatformIO manifest:
  *   TT_PORT_SYSTICK_HZ   rate at which SysTick counts the processor clock
- *   TT_PORT_UART_BASE    address of the board's first serial port (unused by this file)
+ *   TT_PORT_UART_BASE    address of the board's first serial port
+ *   TT_PORT_UART_STM32   defined where that is an STM32 USART, not Arm's CMSDK UART
  */
 #ifndef TT_PORT_H
 #define TT_PORT_H
@@ -22,8 +23,9 @@ extern "C" {
 #define TT_PORT_EXIT_FAULT 125
 
 typedef enum {
-    TT_PORT_OPEN_READ,  /* an existing file */
-    TT_PORT_OPEN_WRITE, /* a new file, or an existing one emptied */
+    TT_PORT_OPEN_READ,   /* an existing file */
+    TT_PORT_OPEN_WRITE,  /* a new file, or an existing one emptied */
+    TT_PORT_OPEN_UPDATE, /* an existing file, to read and to write */
 } tt_port_mode;
 
 /* ---- measuring ------------------------------------------------------------------------- */
@@ -64,6 +66,9 @@ int32_t tt_port_read(int32_t handle, void *buffer, uint32_t bytes);
 /* Write `bytes`. Returns how many were written, or -1. */
 int32_t tt_port_write(int32_t handle, const void *buffer, uint32_t bytes);
 
+/* Go on at `offset` from the begin of the file. Returns 0, or -1. */
+int32_t tt_port_seek(int32_t handle, uint32_t offset);
+
 /* Returns 0, or -1. */
 int32_t tt_port_close(int32_t handle);
 
@@ -72,6 +77,16 @@ int32_t tt_port_close(int32_t handle);
  * Returns its length, or -1 if it does not fit into `capacity` bytes (with its final zero).
  */
 int32_t tt_port_command_line(char *buffer, uint32_t capacity);
+
+/* ---- serial port ----------------------------------------------------------------------- */
+
+void tt_port_serial_open(void);
+
+/* What has arrived, up to `capacity` bytes; 0 where nothing has. Never waits. */
+uint32_t tt_port_serial_read(uint8_t *bytes, uint32_t capacity);
+
+/* Returns when the port has taken all bytes. */
+void tt_port_serial_write(const uint8_t *bytes, uint32_t count);
 
 /* ---- terminal and end ------------------------------------------------------------------ */
 

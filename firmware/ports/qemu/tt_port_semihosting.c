@@ -9,6 +9,7 @@
 #define TT_SYS_CLOSE 0x02u
 #define TT_SYS_WRITE 0x05u
 #define TT_SYS_READ 0x06u
+#define TT_SYS_SEEK 0x0au
 #define TT_SYS_GET_CMDLINE 0x15u
 #define TT_SYS_EXIT 0x18u
 #define TT_SYS_EXIT_EXTENDED 0x20u
@@ -16,6 +17,7 @@
 #define TT_STOPPED_APPLICATION_EXIT 0x20026u
 
 #define TT_OPEN_READ_BINARY 1u
+#define TT_OPEN_UPDATE_BINARY 3u
 #define TT_OPEN_WRITE_BINARY 5u
 
 static int32_t tt_semihost(uint32_t operation, uintptr_t argument)
@@ -43,7 +45,9 @@ static int32_t tt_open(const char *path, uint32_t mode)
 
 int32_t tt_port_open(const char *path, tt_port_mode mode)
 {
-    return tt_open(path, mode == TT_PORT_OPEN_READ ? TT_OPEN_READ_BINARY : TT_OPEN_WRITE_BINARY);
+    static const uint32_t modes[] = {TT_OPEN_READ_BINARY, TT_OPEN_WRITE_BINARY,
+                                     TT_OPEN_UPDATE_BINARY};
+    return tt_open(path, modes[mode]);
 }
 
 /* Both transfers return the number of bytes that were *not* moved. */
@@ -65,6 +69,12 @@ int32_t tt_port_read(int32_t handle, void *buffer, uint32_t bytes)
 int32_t tt_port_write(int32_t handle, const void *buffer, uint32_t bytes)
 {
     return tt_transfer(TT_SYS_WRITE, handle, (uintptr_t)buffer, bytes);
+}
+
+int32_t tt_port_seek(int32_t handle, uint32_t offset)
+{
+    const uintptr_t block[2] = {(uintptr_t)handle, offset};
+    return tt_semihost(TT_SYS_SEEK, (uintptr_t)block) == 0 ? 0 : -1;
 }
 
 int32_t tt_port_close(int32_t handle)

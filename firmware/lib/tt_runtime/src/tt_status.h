@@ -14,7 +14,12 @@ extern "C" {
     X(TT_ERROR_MEMORY, -3, "the memory is too small or not aligned")                               \
     X(TT_ERROR_TARGET, -4, "the target is missing or not one of the classes")                      \
     X(TT_ERROR_NO_TRAINING, -5, "the program can only infer")                                      \
-    X(TT_ERROR_NO_BATCH, -6, "the program updates after each sample and has no batch")
+    X(TT_ERROR_NO_BATCH, -6, "the program updates after each sample and has no batch")             \
+    X(TT_ERROR_STORAGE, -7, "the storage failed, is too small or is not there")                    \
+    X(TT_ERROR_NO_STATE, -8, "no whole state is saved")                                            \
+    X(TT_ERROR_OTHER_MODEL, -9, "the saved state belongs to another model or scheme")              \
+    X(TT_ERROR_REQUEST, -10, "the request is unknown or has the wrong size")                       \
+    X(TT_ERROR_HALF_STATE, -11, "a state is half written: finish it, load one, or reset")
 
 #define TT_STATUS_ENTRY(name, value, text) name = (value),
 typedef enum tt_status { TT_STATUS_LIST(TT_STATUS_ENTRY) } tt_status;

@@ -1,0 +1,110 @@
+"""The example application in QEMU: built by PlatformIO, trained over its serial port."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codegen import generate, write_project
+from tests.codegen.models import CLASSES, tiny_plan
+from tinytrain.boards import Board, get_board, load_boards
+from tinytrain.errors import ToolError
+from tinytrain.pipeline import RunOptions, Training, simulate, start_run
+from tinytrain.toolchain.link import Link
+from tinytrain.toolchain.link_transport import EmulatedDevice, SerialLine
+from tinytrain.toolchain.platformio import Firmware, build_project, build_projects
+from tinytrain.toolchain.simulator import Simulator
+from tinytrain.train import TrainOptions
+
+pytestmark = [pytest.mark.arm, pytest.mark.qemu]
+
+BOARDS = tuple(board for board in load_boards() if board.status == "emulated")
+APPLICATION_BYTES = 4096
+"""What application and link may take beside the model and the stack."""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("application")
+    write_project(generate(tiny_plan(folder), boards=BOARDS), folder / "project")
+    return folder / "project"
+
+
+@pytest.fixture(scope="module")
+def firmware(project: Path) -> dict[str, Firmware]:
+    """The application for all emulated boards, built in one go."""
+    return build_projects(project, [board.name for board in BOARDS])
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
+def test_train_save_cut_the_power_go_on(
+    project: Path, firmware: dict[str, Firmware], board: Board, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(-128, 128, (60, 6, 6, 3)).astype(np.int8)
+    y = rng.integers(0, CLASSES, 60)
+    simulator = Simulator(project)
+    simulator.set_seed(5)
+    built, flash = firmware[board.name], tmp_path / "device.flash"
+    with Link(EmulatedDevice(built.elf, board, flash)) as link:
+        link.configure(seed=5, step_index=0)
+        losses = link.train(x, y, 0.03)
+        assert losses.tobytes() == simulator.train(x, y, 0.03).tobytes()
+        assert link.save().sequence == 1
+        link.train(x[:10], y[:10], 0.03)  # which the power cut takes away
+    with Link(EmulatedDevice(built.elf, board, flash)) as link:
+        assert link.hello.step_index == 60
+        assert link.state() == simulator.state()
+        link.train(x, y, 0.03)
+        simulator.train(x, y, 0.03)
+        assert link.state() == simulator.state()
+        assert link.infer(x[:5]).tobytes() == simulator.infer(x[:5]).tobytes()
+
+
+def test_ram_of_application_and_link(project: Path, firmware: dict[str, Firmware]) -> None:
+    memory = Simulator(project).project.memory_bytes
+    for name, built in firmware.items():
+        taken = built.size.data_bytes + built.size.bss_bytes - memory
+        assert 0 < taken <= APPLICATION_BYTES, name
+
+
+def test_no_heap_is_linked(firmware: dict[str, Firmware]) -> None:
+    for built in firmware.values():
+        text = built.map.read_text("utf-8", "replace")
+        assert "_malloc_r" not in text and "_sbrk" not in text
+
+
+def test_an_emulator_that_ends(firmware: dict[str, Firmware]) -> None:
+    board = get_board("mps2-an386")
+    wrong = firmware["mps3-an547"].elf  # lies where this machine has no memory
+    with pytest.raises(ToolError):
+        Link(EmulatedDevice(wrong, board), timeout_s=0.2, attempts=2)
+
+
+def test_a_port_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="cannot be opened"):
+        SerialLine(str(tmp_path / "ttyACM7"))
+
+
+@pytest.mark.zoo
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("mps2-an386", "full"), ("netduinoplus2", "bias:all")]
+)
+def test_keywords_over_the_link(zoo: Path, tmp_path: Path, name: str, scheme: str) -> None:
+    training = Training(
+        zoo / "models" / "mlperf_kws_ref_model.tflite", scheme, TrainOptions(classes=10, seed=3)
+    )
+    run = start_run(training, zoo / "tasks" / "kws_digits.npz", RunOptions(seed=3), steps=50)
+    data, board = run.data, get_board(name)
+    write_project(generate(run.prepared.plan, boards=(board,)), tmp_path / "project")
+    built = build_project(tmp_path / "project", name)
+    with Link(EmulatedDevice(built.elf, board)) as link:
+        link.configure(seed=run.seed, step_index=0)
+        link.train(data.x_train, data.y_train, run.rates, order=run.order)
+        digest = hashlib.sha256(link.state()).hexdigest()
+    few = replace(data, x_test=data.x_test[:1], y_test=data.y_test[:1])
+    assert digest == simulate(replace(run, data=few)).state_sha256
