@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,20 +138,28 @@ def build_environment(core_dir: Path) -> dict[str, str]:
 
 
 def build_project(
-    project_dir: Path, environment: str, *, on_line: Callable[[str], None] | None = None
+    project_dir: Path,
+    environment: str,
+    *,
+    on_line: Callable[[str], None] | None = None,
+    flags: Sequence[str] = (),
 ) -> Firmware:
     """Run ``pio run`` for one environment of a project.
 
     Args:
         environment: name of an ``[env:...]`` section of the project's platformio.ini.
         on_line: called with each line of the build's output as it comes.
+        flags: further compiler flags, for all sources.
 
     Raises:
         InputError: the firmware is larger than the board's flash or RAM.
         ToolError: PlatformIO is missing, or the build failed.
     """
     command = [*find_platformio(), "run", "-d", str(project_dir), "-e", environment]
-    exit_code, log = _run(command, build_environment(prepare_core_dir()), on_line)
+    variables = build_environment(prepare_core_dir())
+    if flags:
+        variables["PLATFORMIO_BUILD_FLAGS"] = " ".join(flags)
+    exit_code, log = _run(command, variables, on_line)
     folder = project_dir / ".pio" / "build" / environment
     elf = folder / "firmware.elf"
     if exit_code != 0 or not elf.is_file():
