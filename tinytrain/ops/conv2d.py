@@ -18,6 +18,7 @@ from tinytrain.ops import weight_update as wu
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Step, TfliteOp, optional
 from tinytrain.ops.bias import emit_bias_update
 from tinytrain.ops.fold_error import emit_fold, requantize_errors
+from tinytrain.ops.scratch import matmul_scratch
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
 
 # 128 * 255 * positions must stay below 2^31
@@ -175,12 +176,16 @@ class Conv2D(OpDef):
         """`tt_conv2d_s8`."""
         x, weights, out = graph[op.inputs[0]], graph[op.inputs[1]], graph[op.outputs[0]]
         multiplier, shift = rq.channel_multipliers(x, weights, out, weights.shape[0])
+        window = window_of(op, graph)
+        terms = weights.size // out.shape[3]
+        block, scratch = matmul_scratch(terms, window.positions, terms != x.shape[3])
         return KernelCall(
             "tt_conv2d_s8",
             {
-                "window": window_of(op, graph).params,
+                "window": window.params,
                 "in_c": x.shape[3],
                 "out_c": out.shape[3],
+                "block": block,
                 "input_zero_point": x.q.zero_point,
                 "output": rq.output_params(op, out, multiplier, shift),
             },
@@ -190,6 +195,7 @@ class Conv2D(OpDef):
                 "bias": optional(op.inputs, 2),
                 "output": op.outputs[0],
             },
+            scratch_bytes=scratch,
         )
 
 

@@ -22,9 +22,11 @@ typedef struct tt_layer_io {
     int32_t *scratch;
 } tt_layer_io;
 
+/* scratch: see tinytrain/ops/scratch.py; the portable kernel needs none */
 typedef struct tt_conv2d_s8_params {
     tt_window window;
     uint16_t in_c, out_c;
+    uint16_t block; /* windows staged at a time, even */
     int32_t input_zero_point;
     tt_output_stage output;
 } tt_conv2d_s8_params;
