@@ -18,6 +18,7 @@ from tinytrain.ops import weight_update as wu
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Step, TfliteOp, optional
 from tinytrain.ops.bias import emit_bias_update
 from tinytrain.ops.fold_error import emit_fold, requantize_errors
+from tinytrain.ops.scratch import input_error_scratch, matmul_scratch, update_scratch
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
 
 # 128 * 255 * positions must stay below 2^31
@@ -192,12 +193,16 @@ class Conv2D(OpDef):
         """`tt_conv2d_s8`."""
         x, weights, out = graph[op.inputs[0]], graph[op.inputs[1]], graph[op.outputs[0]]
         multiplier, shift = rq.channel_multipliers(x, weights, out, weights.shape[0])
+        window = window_of(op, graph)
+        terms = weights.size // out.shape[3]
+        block, scratch = matmul_scratch(terms, window.positions, terms != x.shape[3])
         return KernelCall(
             "tt_conv2d_s8",
             {
-                "window": window_of(op, graph).params,
+                "window": window.params,
                 "in_c": x.shape[3],
                 "out_c": out.shape[3],
+                "block": block,
                 "input_zero_point": x.q.zero_point,
                 "output": rq.output_params(op, out, multiplier, shift),
             },
@@ -207,6 +212,7 @@ class Conv2D(OpDef):
                 "bias": optional(op.inputs, 2),
                 "output": op.outputs[0],
             },
+            scratch_bytes=scratch,
         )
 
 
@@ -244,18 +250,22 @@ class Conv2DInputError(OpDef):
         return self.window(op, graph).positions * graph[op.inputs[2]].size
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
-        """`tt_conv2d_input_error`; scratch holds one position's accumulators."""
+        """`tt_conv2d_input_error`."""
         out_c, *_, in_c = graph[op.inputs[2]].shape
+        window = self.window(op, graph)
+        taps = window.kernel_h * window.kernel_w
+        block, scratch = input_error_scratch(out_c, taps, window.in_h * window.in_w)
         return KernelCall(
             "tt_conv2d_input_error",
             {
-                "window": self.window(op, graph).params,
+                "window": window.params,
                 "in_c": in_c,
                 "out_c": out_c,
+                "block": block,
                 **error_params(op),
             },
             input_error_io(op),
-            scratch_bytes=4 * in_c,
+            scratch_bytes=max(scratch, 4 * in_c),
             takes_step=True,
         )
 
@@ -321,13 +331,16 @@ class Conv2DUpdate(OpDef):
         return graph[op.inputs[1]].size * kernel[0] * kernel[1] * channels
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
-        """`tt_conv2d_update`; scratch holds the gradient of one tap's row of input channels."""
+        """`tt_conv2d_update`; the plain kernel keeps the gradient of one tap's input channels."""
         trained = self.trained_channels(op, graph)
+        window = self.window(op, graph)
+        block, scratch = update_scratch(window.positions, trained)
         return KernelCall(
             "tt_conv2d_update",
             {
-                "window": self.window(op, graph).params,
+                "window": window.params,
                 "trained_channels": trained,
+                "block": block,
                 "in_c": graph[op.inputs[3]].shape[-1],
                 "out_c": graph[op.inputs[1]].shape[-1],
                 "input_zero_point": op.int("zero_point"),
@@ -335,7 +348,7 @@ class Conv2DUpdate(OpDef):
                 "rule": wu.update_params(op),
             },
             update_io(op),
-            scratch_bytes=4 * trained,
+            scratch_bytes=max(scratch, 4 * trained),
             takes_step=True,
         )
 

@@ -44,6 +44,7 @@ class EmulatorReport:
         data_bss_bytes: variables in RAM: the model's memory and all else but the stack.
         flash_bytes: code and constants.
         state: the trained state at the end.
+        op_instructions: of each operator in the last item, within 40; empty without a profile.
     """
 
     instructions_infer: int | None
@@ -55,6 +56,7 @@ class EmulatorReport:
     data_bss_bytes: int
     flash_bytes: int
     state: bytes
+    op_instructions: tuple[int, ...] = ()
 
 
 def emulate(
@@ -64,6 +66,7 @@ def emulate(
     *,
     on_line: Callable[[str], None] | None = None,
     timeout_s: float = 600.0,
+    profile: bool = False,
 ) -> EmulatorReport:
     """Build the firmware of a project for `board` and run a job on it.
 
@@ -71,6 +74,8 @@ def emulate(
         project_dir: a generated project that has this board.
         on_line: called with each line of the build's output.
         timeout_s: for the run, not the build.
+        profile: count each operator of the last item; the counts of whole items then include
+            the counting.
 
     Raises:
         InputError: not a generated project, data that does not fit it, or a firmware too large
@@ -80,7 +85,12 @@ def emulate(
     """
     project = load_generated(project_dir)
     content = encode_job(project, job)
-    firmware = build_project(project_dir, f"{board.name}{JOB_SUFFIX}", on_line=on_line)
+    firmware = build_project(
+        project_dir,
+        f"{board.name}{JOB_SUFFIX}",
+        on_line=on_line,
+        flags=("-DTT_TRACE",) if profile else (),
+    )
     with TemporaryDirectory(prefix="tinytrain-") as folder:
         (Path(folder) / _JOB_FILE).write_bytes(content)
         done = run_firmware(
@@ -106,6 +116,7 @@ def emulate(
         data_bss_bytes=firmware.size.data_bytes + firmware.size.bss_bytes,
         flash_bytes=firmware.size.flash_bytes,
         state=result.state,
+        op_instructions=result.op_instructions,
     )
 
 

@@ -27,6 +27,7 @@ _ITEM = struct.Struct("<Ifi")
 _RESULT = struct.Struct("<4s3I")
 _RECORD = struct.Struct("<ifiIQ")
 _END = struct.Struct("<2I")
+_TRACE_READINGS = 64  # as src/main.c has it
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +80,17 @@ class ItemResult:
 
 @dataclass(frozen=True)
 class JobResult:
-    """Results in the order of the items, stack used by the application, and the final state."""
+    """Results in the order of the items, stack used by the application, and the final state.
+
+    Attributes:
+        op_instructions: of each operator in the last item, the counter's own subtracted; empty
+            unless the application was built with TT_TRACE.
+    """
 
     items: tuple[ItemResult, ...]
     stack_bytes: int
     state: bytes
+    op_instructions: tuple[int, ...] = ()
 
 
 def training_job(
@@ -146,12 +153,21 @@ def decode_result(project: Generated, job: Job, data: bytes) -> JobResult:
             result, at = _decode_item(project, item.kind, data, at)
             items.append(result)
         stack_bytes, state_bytes = _END.unpack_from(data, at)
-        state = data[at + _END.size :]
+        at += _END.size
+        state, profile = data[at : at + state_bytes], data[at + state_bytes :]
         if len(state) != state_bytes or state_bytes != project.state_bytes:
             raise _damaged(f"it ends with {len(state)} bytes of state")
-        return JobResult(tuple(items), stack_bytes, state)
+        return JobResult(tuple(items), stack_bytes, state, _decode_profile(project, profile))
     except (struct.error, ValueError) as error:
         raise _damaged(str(error)) from error
+
+
+def _decode_profile(project: Generated, data: bytes) -> tuple[int, ...]:
+    if not data:
+        return ()
+    readings, *counts = struct.unpack(f"<{1 + len(project.ops)}Q", data)
+    reading = round(readings / _TRACE_READINGS)
+    return tuple(max(0, count - reading) for count in counts)
 
 
 def _decode_item(project: Generated, kind: Kind, data: bytes, at: int) -> tuple[ItemResult, int]:

@@ -138,28 +138,40 @@ def build_environment(core_dir: Path) -> dict[str, str]:
 
 
 def build_project(
-    project_dir: Path, environment: str, *, on_line: Callable[[str], None] | None = None
+    project_dir: Path,
+    environment: str,
+    *,
+    on_line: Callable[[str], None] | None = None,
+    flags: Sequence[str] = (),
 ) -> Firmware:
     """Run ``pio run`` for one environment of a project.
 
     Args:
         environment: name of an ``[env:...]`` section of the project's platformio.ini.
         on_line: called with each line of the build's output as it comes.
+        flags: further compiler flags, for all sources.
 
     Raises:
         InputError: the firmware is larger than the board's flash or RAM.
         ToolError: PlatformIO is missing, or the build failed.
     """
-    return build_projects(project_dir, [environment], on_line=on_line)[environment]
+    return build_projects(project_dir, [environment], on_line=on_line, flags=flags)[environment]
 
 
 def build_projects(
-    project_dir: Path, environments: Sequence[str], *, on_line: Callable[[str], None] | None = None
+    project_dir: Path,
+    environments: Sequence[str],
+    *,
+    on_line: Callable[[str], None] | None = None,
+    flags: Sequence[str] = (),
 ) -> dict[str, Firmware]:
     """The same for several environments in one go; environment -> firmware."""
     chosen = [word for name in environments for word in ("-e", name)]
     command = [*find_platformio(), "run", "-d", str(project_dir), *chosen]
-    exit_code, log = _run(command, build_environment(prepare_core_dir()), on_line)
+    variables = build_environment(prepare_core_dir())
+    if flags:
+        variables["PLATFORMIO_BUILD_FLAGS"] = " ".join(flags)
+    exit_code, log = _run(command, variables, on_line)
     built = {}
     for name in environments:
         folder = project_dir / ".pio" / "build" / name

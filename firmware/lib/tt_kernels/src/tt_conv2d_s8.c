@@ -1,3 +1,7 @@
+#include "tt_dsp.h"
+
+#if !TT_DSP
+
 #include "tt_dot.h"
 #include "tt_fixed_point.h"
 #include "tt_kernels.h"
@@ -49,3 +53,5 @@ void tt_conv2d_s8(const tt_conv2d_s8_params *params, const tt_conv2d_s8_io *io)
         }
     }
 }
+
+#endif

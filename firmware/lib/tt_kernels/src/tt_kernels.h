@@ -22,25 +22,31 @@ typedef struct tt_layer_io {
     int32_t *scratch;
 } tt_layer_io;
 
+/* scratch: see tinytrain/ops/scratch.py; the portable kernel needs none */
 typedef struct tt_conv2d_s8_params {
     tt_window window;
     uint16_t in_c, out_c;
+    uint16_t block; /* windows staged at a time, even */
     int32_t input_zero_point;
     tt_output_stage output;
 } tt_conv2d_s8_params;
 typedef tt_layer_io tt_conv2d_s8_io;
 void tt_conv2d_s8(const tt_conv2d_s8_params *params, const tt_conv2d_s8_io *io);
 
-/* scratch: one accumulator an output channel */
+/* scratch: see tinytrain/ops/scratch.py; the plain kernel takes one accumulator an output channel */
 typedef struct tt_depthwise_conv2d_s8_params {
     tt_window window;
     uint16_t in_c, multiple; /* output channel c reads input channel c / multiple */
+    uint16_t band;           /* output rows made at a time from planes; 0: the plain kernel's */
     int32_t input_zero_point;
     tt_output_stage output;
 } tt_depthwise_conv2d_s8_params;
 typedef tt_layer_io tt_depthwise_conv2d_s8_io;
 void tt_depthwise_conv2d_s8(const tt_depthwise_conv2d_s8_params *params,
                             const tt_depthwise_conv2d_s8_io *io);
+/* the same in portable C, for any window */
+void tt_depthwise_conv2d_s8_plain(const tt_depthwise_conv2d_s8_params *params,
+                                  const tt_depthwise_conv2d_s8_io *io);
 
 typedef struct tt_fully_connected_s8_params {
     uint16_t rows, in_c, out_c;
@@ -233,12 +239,13 @@ typedef struct tt_input_error_io {
     float *range;
     int8_t *error;
     float *error_scale;
-    int32_t *scratch; /* one accumulator an input channel */
+    int32_t *scratch; /* see tinytrain/ops/scratch.py; plain: one accumulator an input channel */
 } tt_input_error_io;
 
 typedef struct tt_conv2d_input_error_params {
     tt_window window; /* of the forward convolution */
     uint16_t in_c, out_c;
+    uint16_t block; /* input positions staged at a time, even */
     float gain;
     uint32_t stream;
 } tt_conv2d_input_error_params;
@@ -273,6 +280,7 @@ void tt_pointwise_split_input_error(const tt_pointwise_split_input_error_params 
 typedef struct tt_depthwise_conv2d_input_error_params {
     tt_window window;
     uint16_t in_c, multiple;
+    uint16_t band; /* input rows made at a time from planes; 0: the plain kernel's */
     float gain;
     uint32_t stream;
 } tt_depthwise_conv2d_input_error_params;
@@ -280,12 +288,17 @@ typedef tt_input_error_io tt_depthwise_conv2d_input_error_io;
 void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_params *params,
                                      const tt_depthwise_conv2d_input_error_io *io,
                                      const tt_step *step);
+/* the same in portable C, for any window */
+void tt_depthwise_conv2d_input_error_plain(const tt_depthwise_conv2d_input_error_params *params,
+                                           const tt_depthwise_conv2d_input_error_io *io,
+                                           const tt_step *step);
 
 /* ---- updates ---- */
 
 typedef struct tt_conv2d_update_params {
     tt_window window;
     uint16_t trained_channels; /* channels of `input` */
+    uint16_t block;            /* of them staged at a time, a multiple of 4; 0: the plain kernel */
     uint16_t in_c, out_c;      /* of the weights */
     int32_t input_zero_point;
     const uint16_t *channels; /* of the trained ones in the weights; NULL: all */
@@ -294,6 +307,9 @@ typedef struct tt_conv2d_update_params {
 typedef tt_update_io tt_conv2d_update_io;
 void tt_conv2d_update(const tt_conv2d_update_params *params, const tt_conv2d_update_io *io,
                       const tt_step *step);
+/* the same in portable C, of any size */
+void tt_conv2d_update_plain(const tt_conv2d_update_params *params, const tt_conv2d_update_io *io,
+                            const tt_step *step);
 
 typedef struct tt_depthwise_conv2d_update_params {
     tt_window window;

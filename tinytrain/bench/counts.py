@@ -1,0 +1,42 @@
+"""Counts kept in the repository: written, read, and compared with new ones.
+
+In: `Count` values. Out: a JSON file of totals, and what has become worse.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tinytrain.bench.models import Count
+
+TOLERANCE = 0.02
+"""A total may grow by this fraction before it counts as a regression."""
+
+
+def as_totals(counts: Iterable[Count]) -> dict[str, int]:
+    """``<name>/<board>`` -> instructions."""
+    return {f"{count.name}/{count.board}": count.instructions for count in counts}
+
+
+def write_counts(totals: Mapping[str, int], path: Path) -> None:
+    """Write totals as JSON, one a line, in the order of their names."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(dict(totals), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_counts(path: Path) -> dict[str, int]:
+    """Read what `write_counts` wrote."""
+    totals: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))
+    return totals
+
+
+def compare_counts(kept: Mapping[str, int], measured: Mapping[str, int]) -> list[str]:
+    """Return one line for each total that grew by more than `TOLERANCE`; empty is good."""
+    return [
+        f"{name}: {measured[name]:,} instructions, {before:,} before"
+        f" ({measured[name] / before - 1:+.1%})"
+        for name, before in sorted(kept.items())
+        if name in measured and measured[name] > before * (1 + TOLERANCE)
+    ]
