@@ -16,6 +16,7 @@ from codegen.tables import C_TYPES, CStruct, CTable, StructPool, TablePool
 from tinytrain.errors import InputError, InternalError
 from tinytrain.ir import Array, Attr, Graph, Op, Phase, Role, Tensor
 from tinytrain.memory import Plan
+from tinytrain.numeric import PROFILE
 from tinytrain.ops.base import KernelCall, definition
 
 PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.APPLY)
@@ -390,7 +391,7 @@ def needed_for_inference(graph: Graph) -> frozenset[str]:
 
 def fingerprint(graph: Graph) -> int:
     """32 bits of a hash over operators, tensors and their values: independent of the plan."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(PROFILE.encode())
     for op in sorted(graph.ops, key=lambda op: op.name):
         attrs = [(key, _plain(value)) for key, value in sorted(op.attrs.items())]
         digest.update(repr((op.kind, op.name, op.inputs, op.outputs, attrs)).encode())

@@ -133,12 +133,6 @@ def prepare_graph(model: Graph, training: Training, samples: Array | None = None
     return Prepared(training, model, graph, plan_memory(graph))
 
 
-def load_data(path: Path, training: Training) -> tuple[Graph, Dataset]:
-    """Read the model and a data file that fits it."""
-    model = read(training.model)
-    return model, read_data(path, model, training.options)
-
-
 def read_data(path: Path, model: Graph, options: TrainOptions) -> Dataset:
     """Read a data file for a model (see `reader.dataset`)."""
     output = model[model.outputs[0]] if options.loss == "mse" else None

@@ -18,7 +18,7 @@ from tinytrain.ops.base import Step
 from tinytrain.toolchain.simulator import Simulator
 
 SEED = 7
-RATE = np.float32(0.02)
+RATE = 0.02
 
 
 def inputs_of(graph: Graph, count: int = 4) -> Array:
@@ -41,7 +41,7 @@ def assert_same_forward(before: Graph, after: Graph, count: int = 4) -> None:
 def interpreted_training(graph: Graph, steps: int = 4, batch: int = 1) -> Mapping[str, Array]:
     """The states after a calibrating step and some training steps in NumPy."""
     interpreter = Interpreter(graph)
-    rate = np.float32(RATE / np.float32(batch))
+    rate = np.float32(np.float32(RATE) / np.float32(batch))
     for index, x in enumerate(inputs_of(graph, steps + 1)):
         step = Step(SEED, index, rate, index > 0, _target(graph, index))
         interpreter.train_step(x, step)
@@ -61,7 +61,7 @@ def assert_c_trains_alike(graph: Graph, steps: int = 4, batch: int = 1) -> None:
     simulator.train(x[:1], targets[:1], RATE, apply=False)
     simulator.train(x[1:], targets[1:], RATE)
     assert simulator.state() == made.state.pack(interpreted_training(graph, steps, batch))
-    values = simulator.trace(x[0], targets[0], train=True, rate=float(RATE))
+    values = simulator.trace(x[0], targets[0], train=True, rate=RATE)
     assert made.graph.outputs[0] in values
 
 

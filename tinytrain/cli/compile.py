@@ -43,8 +43,9 @@ def compile_(
 ) -> None:
     """Generate a PlatformIO project: a library that infers and learns, and an example.
 
-    Without --data, the ranges of errors and the norms of steps start from estimates and settle
-    within the first steps on the device.
+    With --data the project starts calibrated, as `simulate` and `emulate` do, and ends with their
+    bits. Without, the ranges of errors and the norms of steps settle within the first steps on the
+    device.
 
     \b
     Example: tinytrain compile model.tflite --board mps2-an500 --scheme bias:all -o firmware
@@ -52,6 +53,8 @@ def compile_(
     board = get_board(board_name)
     if data is None:
         prepared = prepare(training)
+        if training.scheme != "none":
+            click.echo("not calibrated (no --data): the bits differ from simulate's", err=True)
     else:
         prepared = start_run(training, data, run).prepared
     files = compile_project(prepared, board, directory)

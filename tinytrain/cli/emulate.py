@@ -17,7 +17,7 @@ from tinytrain.cli.options import (
     training_options,
 )
 from tinytrain.cli.output import activity, print_fields, print_json
-from tinytrain.pipeline import Run, RunOptions, Training, start_run
+from tinytrain.pipeline import Emulation, Run, RunOptions, Training, start_run
 from tinytrain.pipeline import emulate as run_emulation
 from tinytrain.pipeline import simulate as run_simulation
 
@@ -57,7 +57,8 @@ def emulate(
 ) -> None:
     """Build the firmware, train in QEMU, and compare with the simulator bit for bit.
 
-    Instructions are counted exactly. Cycles are not modelled, and no physical board is involved.
+    Exits with 1 if the trained state is not the simulator's. Instructions are counted to within 40;
+    cycles are not modelled, and no physical board is involved.
 
     \b
     Example: tinytrain emulate model.tflite --board mps2-an386 --scheme head --data data.npz
@@ -75,10 +76,17 @@ def emulate(
         "scheme": training.scheme,
         **result.as_dict(),
         "simulator_state_sha256": simulated,
+        "equal": result.state_sha256 == simulated,
     }
     if as_json:
         print_json(document)
-        return
+    else:
+        _print(result, simulated)
+    if result.state_sha256 != simulated:
+        raise click.exceptions.Exit(1)
+
+
+def _print(result: Emulation, simulated: str) -> None:
     print_fields(
         {
             "instructions, inference": result.instructions_infer,

@@ -206,9 +206,7 @@ class _Simulation:
                 continue
             if not _overlap(place, self._place(source, op.name)):
                 continue
-            allowed = (index, position) in pairs or (
-                rule.alias and index == 0 and position == 0
-            )
+            allowed = (index, position) in pairs or (rule.alias and index == 0 and position == 0)
             same_place = self.offsets[source] == self.offsets[name]
             if not (allowed and same_place and self._fits(name, source)):
                 raise self._wrong(f"overlaps the input {source}", name, op.name)

@@ -94,6 +94,8 @@ class FullyConnected(OpDef):
         found += rq.weight_problems(op, graph, 0)
         if weights.shape[1] == 0 or x.size % weights.shape[1]:
             found.append(f"input of {x.size} values does not split into rows of {weights.shape[1]}")
+        elif x.size // weights.shape[1] > 65535:
+            found.append(f"{x.size // weights.shape[1]} rows, 65535 is the most")
         if op.attrs.get("keep_num_dims") and x.shape[-1:] != weights.shape[1:]:
             found.append("keep_num_dims with an input whose last dimension is not the row")
         return found

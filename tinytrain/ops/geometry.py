@@ -58,6 +58,8 @@ def window_problems(op: Op, input_shape: tuple[int, ...], kernel: tuple[int, int
     if min(sizes) < 1 or max(sizes) > 65535:
         return ["stride, dilation or kernel size not 1 to 65535"]
     out = Window.of(op, input_shape, kernel)
+    if max(out.pad_h, out.pad_w) > 65535:
+        return ["padding above 65535"]
     return ["window larger than the input"] if min(out.out_h, out.out_w) < 1 else []
 
 

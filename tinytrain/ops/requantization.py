@@ -16,6 +16,9 @@ from tinytrain.numeric.quantize import activation_range
 from tinytrain.ops.base import Param
 from tinytrain.ops.checks import ratio_problems
 
+# 255 * 128 * terms must stay below 2^31
+MAX_TERMS = (2**31 - 1) // (255 * 128)
+
 
 def weight_problems(op: Op, graph: Graph, channel_axis: int) -> list[str]:
     """Weights must be int8 constants, symmetric, with one scale or one an output channel; the
@@ -33,6 +36,9 @@ def weight_problems(op: Op, graph: Graph, channel_axis: int) -> list[str]:
             found.append(f"weight scales along axis {weights.q.axis}, {channel_axis} is needed")
         elif len(weights.q.scale) != weights.shape[channel_axis]:
             found.append("number of weight scales differs from the number of output channels")
+    terms = weights.size // weights.shape[channel_axis] if weights.shape[channel_axis] else 0
+    if terms > MAX_TERMS:
+        found.append(f"sums of {terms} products, {MAX_TERMS} fit 32 bits")
     x, out = graph[op.inputs[0]], graph[op.outputs[0]]
     if x.quant and out.quant and out.q.scale0 > 0:
         found += ratio_problems(x.q.scale0 * max(weights.q.scale) / out.q.scale0)

@@ -94,7 +94,7 @@ def next_bound(bound: Array, delta: Array, taken_rate: np.float32, weights: Arra
 
 def squared_sum(values: Array) -> np.float32:
     """Exact sum of squares of integers, rounded once to float32 (not by way of float64)."""
-    return F32(np.sum(values.astype(np.int64) ** 2).astype(np.float32))
+    return F32(np.sum(values.astype(np.int64) ** 2, dtype=np.uint64).astype(np.float32))
 
 
 def _squared_norm(delta: Array) -> np.float32:

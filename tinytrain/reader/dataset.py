@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tinytrain.errors import InputError
 from tinytrain.ir import Tensor
-from tinytrain.numeric.quantize import quantize
+from tinytrain.numeric.quantize import dequantize, quantize
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 _MAX_BYTES = 1 << 31
@@ -57,7 +57,8 @@ def read_dataset(path: Path, tensor: Tensor, *, output: Tensor | None, classes: 
     if output is not None:
         for key, source in (("y_train", "x_train"), ("y_test", "x_test")):
             if key not in arrays and source in arrays:
-                arrays[key] = arrays[source]
+                samples = convert(arrays[source], tensor, source, path)
+                arrays[key] = dequantize(samples, tensor.q)
     missing = [key for key in KEYS if key not in arrays]
     if missing:
         raise _bad(path, f"missing arrays {', '.join(missing)}", f"it needs {', '.join(KEYS)}")
@@ -96,7 +97,11 @@ def _load(path: Path) -> dict[str, Array]:
             total = sum(info.file_size for info in file.zip.infolist()) if file.zip else 0
             if total > _MAX_BYTES:
                 raise _bad(path, f"{total} bytes unpacked, the limit is {_MAX_BYTES}")
-            return {key: file[key] for key in file.files if key in KEYS}
+            arrays = {key: file[key] for key in file.files if key in KEYS}
+            for key, value in arrays.items():
+                if not isinstance(value, np.ndarray):  # bytes, where the member is no array
+                    raise _bad(path, f"{key} is not an array", "save it with numpy.savez")
+            return arrays
     except FileNotFoundError as error:
         raise InputError("data-missing", "data", "no such data file", where=str(path)) from error
     except InputError:

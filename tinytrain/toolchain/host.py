@@ -25,8 +25,16 @@ from pathlib import Path
 from tinytrain.errors import ToolError
 from tinytrain.toolchain.cache import cache_dir
 
-NUMERIC_FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno")
-"""What every build has: no contraction, so that floats round as they do on the board."""
+NUMERIC_FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-strict-aliasing",
+    "-Werror=overflow",
+)
+"""What every build has: no contraction, so that floats round as they do on the board; constants
+that do not fit their field are errors."""
 
 STRICT_FLAGS = (
     "-Wall",

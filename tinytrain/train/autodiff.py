@@ -272,7 +272,8 @@ class _Builder:
             )
         else:
             self.emit("mean_squared_error", (result, target), outputs, stream=self.stream())
-        self.add_error(source, error)
+        beta = self.graph.producers[result].float("beta") if cross_entropy else 1.0
+        self.add_error(source, error.times(beta))
 
     def finish(self) -> Graph:
         """Forward operators (with what they keep), then backward, then apply."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def attach_loss(graph: Graph, options: TrainOptions, mean_square: Mapping[str, f
                 f"cross-entropy needs one row of logits, the model gives {graph[before].shape}",
                 hint="choose the loss mse, or a model that classifies the whole input",
             )
-        return _with_scores(graph, before, beta * graph[before].q.scales(graph[before].size))
+        return _with_scores(graph, before, graph[before].q.scales(graph[before].size), beta)
     return _with_logits(graph, classifier, beta, options, mean_square)
 
 
@@ -122,8 +123,8 @@ def _with_logits(
     cut = _cut(graph.with_ops([*kept, head], [weights, bias_tensor, logits]), head)
     if options.classes is not None:
         beta = 1.0
-    scales = np.float32(beta * x.q.scale0) * quant.scales(classes)
-    return _with_scores(cut, logits.name, scales)
+    scales = np.float32(x.q.scale0) * quant.scales(classes)
+    return _with_scores(cut, logits.name, scales, beta)
 
 
 def _has_bias(op: Op) -> bool:
@@ -138,10 +139,11 @@ def _cut(graph: Graph, last: Op) -> Graph:
         if needed.intersection(op.outputs):
             kept.append(op)
             needed.update(op.inputs)
-    return Graph(graph.name, graph.tensors, tuple(reversed(kept)), graph.inputs, last.outputs)
+    return replace(graph, ops=tuple(reversed(kept)), outputs=last.outputs)
 
 
-def _with_scores(graph: Graph, logits: str, scales: Array) -> Graph:
+def _with_scores(graph: Graph, logits: str, scales: Array, beta: float) -> Graph:
+    """Append the softmax; `scales` of the logits are real, `beta` multiplies them in it."""
     tensor = graph[logits]
     scores = Tensor(graph.fresh_name("scores"), (tensor.size,), "float32")
     zero_point = tensor.q.zero_point if tensor.quant else 0
@@ -150,13 +152,17 @@ def _with_scores(graph: Graph, logits: str, scales: Array) -> Graph:
         "class_scores",
         (logits,),
         (scores.name,),
-        {"scales": tuple(float(s) for s in scales), "zero_point": zero_point},
+        {"scales": _floats(np.float32(beta) * scales), "zero_point": zero_point, "beta": beta},
     )
     cut = graph
     if tensor.quant is not None:
         cut = _cut(graph, graph.producers[logits])
     whole = cut.with_ops([*cut.ops, op], [scores])
     return Graph(graph.name, whole.tensors, whole.ops, graph.inputs, (scores.name,), graph.notes)
+
+
+def _floats(values: Array) -> tuple[float, ...]:
+    return tuple(float(v) for v in values)
 
 
 def expected_mean_square(tensor: Tensor) -> float:

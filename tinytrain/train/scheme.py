@@ -140,8 +140,12 @@ def _from_file(path: Path, layers: tuple[Layer, ...], graph: Graph) -> Scheme:
     rows = table.get("layer", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise _bad(path, "write each trained layer as a [[layer]] table")
+    named: set[str] = set()
     for row in rows:
         choice = _from_row(path, row, layers, graph)
+        if choice.op in named:
+            raise _bad(path, f"layer {choice.op} is listed twice")
+        named.add(choice.op)
         earlier = chosen.get(choice.op)
         bias = choice.bias or (earlier is not None and earlier.bias)
         chosen[choice.op] = replace(choice, bias=bias)

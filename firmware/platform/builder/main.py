@@ -55,6 +55,7 @@ env.Append(
         "-fno-common",
         # The numbers must be those of the host: no fused multiply-add the source does not ask for.
         "-ffp-contract=off",
+        "-fno-strict-aliasing",
         "-fno-math-errno",
         "-Wall",
         "-Wextra",

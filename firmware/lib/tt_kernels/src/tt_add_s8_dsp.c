@@ -24,8 +24,8 @@ typedef struct tt_addition {
 /* See tt_channel: rounded high products and divisions at a shift of 1 to 22. */
 static inline int32_t add(const tt_addition *n, int32_t whole, int32_t part)
 {
-    const int32_t high = tt_smmulr((part - n->part_zero_point) * (1 << (TT_ADD_LEFT_SHIFT + 1)),
-                                   n->part_multiplier);
+    const int32_t high =
+        tt_smmulr((part - n->part_zero_point) * (1 << (TT_ADD_LEFT_SHIFT + 1)), n->part_multiplier);
     const int32_t scaled = (high + (high >> 31) + n->part_half) >> n->part_right;
     const int32_t sum = scaled + (whole - n->whole_zero_point) * (1 << (TT_ADD_LEFT_SHIFT - 1));
     const int32_t product = tt_smmulr(sum * 2, n->multiplier);
@@ -35,8 +35,8 @@ static inline int32_t add(const tt_addition *n, int32_t whole, int32_t part)
 /* An operand whose multiplier is 1/2 too. */
 static inline int32_t add_wholes(const tt_addition *n, int32_t whole, int32_t part)
 {
-    const int32_t sum = (whole + part - n->whole_zero_point - n->part_zero_point) *
-                        (1 << (TT_ADD_LEFT_SHIFT - 1));
+    const int32_t sum =
+        (whole + part - n->whole_zero_point - n->part_zero_point) * (1 << (TT_ADD_LEFT_SHIFT - 1));
     const int32_t product = tt_smmulr(sum * 2, n->multiplier);
     return tt_saturate8((product + (product >> 31) + n->rounding) >> n->right);
 }

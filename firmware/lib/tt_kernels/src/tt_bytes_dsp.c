@@ -53,7 +53,10 @@ void tt_fill_bytes(int8_t *to, int8_t value, size_t count)
                          : "memory");
     }
     while (to != end) {
-        __asm__ volatile("strb %[word], [%[to]], #1\n" : [to] "+r"(to) : [word] "r"(word) : "memory");
+        __asm__ volatile("strb %[word], [%[to]], #1\n"
+                         : [to] "+r"(to)
+                         : [word] "r"(word)
+                         : "memory");
     }
 }
 

@@ -40,11 +40,10 @@ int8_t *tt_requantize_column(const tt_channel *channel, const int32_t *sums, int
     const int32_t *const end4 = sums + (count & ~3);
     if (sums != end4) {
         __asm__ volatile("1:\n"
-                         "ldmia %[sums]!, {r3, r4, r5, r6}\n"
-                         TT_REQUANTIZE("r3") TT_REQUANTIZE("r4") TT_REQUANTIZE("r5")
-                         TT_REQUANTIZE("r6")
-                         "cmp %[sums], %[end]\n"
-                         "bne 1b\n"
+                         "ldmia %[sums]!, {r3, r4, r5, r6}\n" TT_REQUANTIZE("r3")
+                             TT_REQUANTIZE("r4") TT_REQUANTIZE("r5")
+                                 TT_REQUANTIZE("r6") "cmp %[sums], %[end]\n"
+                                                     "bne 1b\n"
                          : [sums] "+r"(sums), [out] "+r"(out)
                          : [multiplier] "r"(multiplier), [rounding] "r"(rounding),
                            [right] "r"(right), [step] "r"(step), [end] "r"(end4)

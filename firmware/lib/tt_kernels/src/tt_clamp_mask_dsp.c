@@ -39,8 +39,8 @@ void tt_clamp_mask(const tt_clamp_mask_params *params, const tt_clamp_mask_io *i
     const int8_t *const end = x + whole;
     if (int8_bounds) {
         for (; x != end; x += 8) {
-            *mask++ = (uint8_t)(open_bits_int8(tt_load32(x)) |
-                                (open_bits_int8(tt_load32(x + 4)) << 4));
+            *mask++ =
+                (uint8_t)(open_bits_int8(tt_load32(x)) | (open_bits_int8(tt_load32(x + 4)) << 4));
         }
     } else {
         for (; x != end; x += 8) {

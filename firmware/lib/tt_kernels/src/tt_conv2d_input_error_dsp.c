@@ -33,7 +33,8 @@ static const int8_t *error_at(const tt_input_error_work *work, int32_t position,
     }
     const int32_t oy = down / w->stride_h;
     const int32_t ox = across / w->stride_w;
-    if (oy >= w->out_h || ox >= w->out_w || oy * w->stride_h != down || ox * w->stride_w != across) {
+    if (oy >= w->out_h || ox >= w->out_w || oy * w->stride_h != down ||
+        ox * w->stride_w != across) {
         return work->no_error;
     }
     return work->io->folded + (oy * w->out_w + ox) * work->params->out_c;

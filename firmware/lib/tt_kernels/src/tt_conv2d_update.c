@@ -37,12 +37,12 @@ void tt_conv2d_update_plain(const tt_conv2d_update_params *params, const tt_conv
         const tt_step_multiplier multiplier =
             tt_step_multiplier_of(updater.base * params->rule.factors[o]);
         for (int32_t tap = 0; tap < taps; tap++) {
-            accumulate(params, io, o, tap / params->window.kernel_w,
-                       tap % params->window.kernel_w);
+            accumulate(params, io, o, tap / params->window.kernel_w, tap % params->window.kernel_w);
             const tt_weight_row row = {.gradient = io->scratch,
                                        .step = 1,
                                        .count = params->trained_channels,
-                                       .gradient_max = params->window.out_h * params->window.out_w * (128 * 255),
+                                       .gradient_max = params->window.out_h * params->window.out_w *
+                                                       (128 * 255),
                                        .multiplier = multiplier,
                                        .at = (uint32_t)((o * taps + tap) * params->in_c),
                                        .channels = params->channels,

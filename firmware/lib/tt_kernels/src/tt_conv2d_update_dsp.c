@@ -117,12 +117,12 @@ void tt_conv2d_update(const tt_conv2d_update_params *params, const tt_conv2d_upd
             const int32_t end = i + (left < block ? left : block);
             stage_inputs(&work, tap, i, end);
             for (int32_t o = 0; o < params->out_c; o += 4) {
-                const tt_byte_columns source = {
-                    .first = io->folded + o,
-                    .stride = params->out_c,
-                    .rows = work.positions,
-                    .columns = params->out_c - o < 4 ? params->out_c - o : 4,
-                    .offset = 0};
+                const tt_byte_columns source = {.first = io->folded + o,
+                                                .stride = params->out_c,
+                                                .rows = work.positions,
+                                                .columns =
+                                                    params->out_c - o < 4 ? params->out_c - o : 4,
+                                                .offset = 0};
                 tt_stage_columns(work.errors, work.quads * TT_QUAD_WORDS, &source);
                 two_channels(&work, work.errors, o, tap, i, end);
                 if (o + 2 < params->out_c) {

@@ -34,7 +34,8 @@ static void band(tt_depthwise_error_work *work, int32_t channel, int32_t first_r
     if (shape->up == 1) {
         tt_stage_planes(shape, &source, top, top + rows + shape->kernel - 1, channels);
     } else {
-        tt_stage_planes(shape, &source, (top + 1) >> 1, (top + rows + shape->kernel) >> 1, channels);
+        tt_stage_planes(shape, &source, (top + 1) >> 1, (top + rows + shape->kernel) >> 1,
+                        channels);
     }
     for (int32_t c = 0; c < channels; c++) {
         tt_pack_filter(shape, work->io->weights + channel + c, in_c, true);

@@ -118,8 +118,8 @@ typedef struct tt_channel {
 
 #define TT_FAST_LIMIT (1 << 30)
 
-/* `count` sums of a `fast` channel to bytes `step` apart; the activation's bounds are those of int8.
- * Returns the place after them. */
+/* `count` sums of a `fast` channel to bytes `step` apart; the activation's bounds are those of
+ * int8. Returns the place after them. */
 int8_t *tt_requantize_column(const tt_channel *channel, const int32_t *sums, int32_t count,
                              int8_t *out, int32_t step);
 

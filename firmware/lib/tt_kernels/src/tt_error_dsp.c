@@ -31,18 +31,19 @@
 
 /* Two elements a turn; an odd one comes in at the second. */
 #define TT_ERRORS(bytes)                                                                           \
-    __asm__ volatile("ldr r3, %[odd]\n"                                                            \
-                     "cmp r3, #0\n"                                                                \
-                     "bne 12f\n" TT_ERROR("1", bytes) TT_ERROR("2", bytes) "ldr r3, %[end]\n"      \
-                     "cmp %[sums], r3\n"                                                           \
-                     "bne 11b\n"                                                                   \
-                     "b 4f\n" TT_LARGER("1") TT_LARGER("2") "4:\n"                                 \
-                     : [sums] "+r"(sums), [out] "+r"(out), [counter] "+r"(counter),                \
-                       [seen] "+r"(seen)                                                           \
-                     : [half] "r"(half), [shift] "r"(shift), [multiplier] "r"(multiplier),         \
-                       [mix0] "r"(mix0), [mix1] "r"(mix1), [out_step] "r"(out_step),               \
-                       [counter_step] "r"(counter_step), [end] "m"(end), [odd] "m"(odd)            \
-                     : "r3", "r4", "cc", "memory")
+    __asm__ volatile(                                                                              \
+        "ldr r3, %[odd]\n"                                                                         \
+        "cmp r3, #0\n"                                                                             \
+        "bne 12f\n" TT_ERROR("1", bytes) TT_ERROR("2", bytes) "ldr r3, %[end]\n"                   \
+                                                              "cmp %[sums], r3\n"                  \
+                                                              "bne 11b\n"                          \
+                                                              "b 4f\n" TT_LARGER("1")              \
+                                                                  TT_LARGER("2") "4:\n"            \
+        : [sums] "+r"(sums), [out] "+r"(out), [counter] "+r"(counter), [seen] "+r"(seen)           \
+        : [half] "r"(half), [shift] "r"(shift), [multiplier] "r"(multiplier), [mix0] "r"(mix0),    \
+          [mix1] "r"(mix1), [out_step] "r"(out_step), [counter_step] "r"(counter_step),            \
+          [end] "m"(end), [odd] "m"(odd)                                                           \
+        : "r3", "r4", "cc", "memory")
 
 void tt_requantize_errors(tt_error_requantizer *requantizer, uint32_t key,
                           const tt_error_column *column)

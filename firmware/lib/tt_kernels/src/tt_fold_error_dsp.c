@@ -69,8 +69,8 @@ static void fold_any(const tt_fold *f, tt_error_requantizer *requantizer)
     for (uint32_t i = 0; i < count; i++) {
         const int32_t e = io->error[i];
         int32_t folded = 0;
-        if (e != 0 && tt_is_open(io->forward_output, io->mask, i, f->params->act_min,
-                                 f->params->act_max)) {
+        if (e != 0 &&
+            tt_is_open(io->forward_output, io->mask, i, f->params->act_min, f->params->act_max)) {
             folded = fold_one(&r, f->key + i * TT_GOLDEN, e * f->params->factors[c]);
         }
         io->result[i] = (int8_t)folded;

@@ -33,7 +33,8 @@ typedef struct tt_conv2d_s8_params {
 typedef tt_layer_io tt_conv2d_s8_io;
 void tt_conv2d_s8(const tt_conv2d_s8_params *params, const tt_conv2d_s8_io *io);
 
-/* scratch: see tinytrain/ops/scratch.py; the plain kernel takes one accumulator an output channel */
+/* scratch: see tinytrain/ops/scratch.py; the plain kernel takes one accumulator an output channel
+ */
 typedef struct tt_depthwise_conv2d_s8_params {
     tt_window window;
     uint16_t in_c, multiple; /* output channel c reads input channel c / multiple */

@@ -14,10 +14,7 @@
 
 #define TT_QUAD_WORDS 4
 
-static inline int32_t tt_quads(int32_t terms)
-{
-    return (terms + 3) / 4;
-}
+static inline int32_t tt_quads(int32_t terms) { return (terms + 3) / 4; }
 
 /* Stages two rows of `terms` bytes each; returns the end. */
 uint32_t *tt_stage_rows(uint32_t *staged, const int8_t *row0, const int8_t *row1, int32_t terms,
@@ -69,7 +66,7 @@ typedef struct tt_pair_sums_job {
 void tt_multiply_pairs_s32(const tt_pair_sums_job *job);
 
 #define TT_LOAD_QUADS                                                                              \
-    "ldmia %[x]!, {r3, r4, r5, r6}\n"                                                            \
+    "ldmia %[x]!, {r3, r4, r5, r6}\n"                                                              \
     "ldmia %[w]!, {r8, r9, r10, r11}\n"
 #define TT_SUM_QUADS                                                                               \
     "smlad %[a0], r3, r8, %[a0]\n"                                                                 \
@@ -88,20 +85,19 @@ static inline void tt_dot_2x2(tt_sums *sums, const uint32_t *x, const uint32_t *
     const uint32_t *const ends[2] = {w + (quads & ~3) * TT_QUAD_WORDS, w + quads * TT_QUAD_WORDS};
     int32_t a0 = sums->a0, a1 = sums->a1, b0 = sums->b0, b1 = sums->b1;
     if (quads >= 4) {
-        __asm__ volatile("1:\n" TT_LOAD_QUADS TT_SUM_QUADS TT_LOAD_QUADS TT_SUM_QUADS TT_LOAD_QUADS
-                             TT_SUM_QUADS TT_LOAD_QUADS TT_SUM_QUADS
-                         "ldr r3, %[end]\n cmp %[w], r3\n bne 1b\n"
-                         : [x] "+r"(x), [w] "+r"(w), [a0] "+r"(a0), [a1] "+r"(a1), [b0] "+r"(b0),
-                           [b1] "+r"(b1)
-                         : [end] "m"(ends[0])
-                         : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "cc", "memory");
+        __asm__ volatile(
+            "1:\n" TT_LOAD_QUADS TT_SUM_QUADS TT_LOAD_QUADS TT_SUM_QUADS TT_LOAD_QUADS TT_SUM_QUADS
+                TT_LOAD_QUADS TT_SUM_QUADS "ldr r3, %[end]\n cmp %[w], r3\n bne 1b\n"
+            : [x] "+r"(x), [w] "+r"(w), [a0] "+r"(a0), [a1] "+r"(a1), [b0] "+r"(b0), [b1] "+r"(b1)
+            : [end] "m"(ends[0])
+            : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "cc", "memory");
     }
     if ((quads & 3) != 0) {
-        __asm__ volatile("1:\n" TT_LOAD_QUADS TT_SUM_QUADS "ldr r3, %[end]\n cmp %[w], r3\n bne 1b\n"
-                         : [x] "+r"(x), [w] "+r"(w), [a0] "+r"(a0), [a1] "+r"(a1), [b0] "+r"(b0),
-                           [b1] "+r"(b1)
-                         : [end] "m"(ends[1])
-                         : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "cc", "memory");
+        __asm__ volatile(
+            "1:\n" TT_LOAD_QUADS TT_SUM_QUADS "ldr r3, %[end]\n cmp %[w], r3\n bne 1b\n"
+            : [x] "+r"(x), [w] "+r"(w), [a0] "+r"(a0), [a1] "+r"(a1), [b0] "+r"(b0), [b1] "+r"(b1)
+            : [end] "m"(ends[1])
+            : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "cc", "memory");
     }
     sums->a0 = a0;
     sums->a1 = a1;

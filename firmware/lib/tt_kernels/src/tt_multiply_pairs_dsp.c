@@ -58,26 +58,25 @@ void tt_multiply_pairs_s8(const tt_pairs_job *job)
                      "mov lr, r3\n"
                      "bx r4\n"
                      ".balign 4\n"
-                     "2:\n" TT_QUAD TT_QUAD TT_QUAD TT_QUAD
-                     "ldr r4, %[w_end]\n"
+                     "2:\n" TT_QUAD TT_QUAD TT_QUAD TT_QUAD "ldr r4, %[w_end]\n"
                      "cmp r1, r4\n"
                      "bne 2b\n"
                      "ldr r4, %[stage]\n"
-                     "ldmia r4, {r5, r6, r7, r8, r9, r10}\n"
-                     TT_REQUANTIZE("r2", "r5", "r6", "r7") TT_REQUANTIZE("r12", "r5", "r6", "r7")
-                     TT_REQUANTIZE("r3", "r8", "r9", "r10") TT_REQUANTIZE("lr", "r8", "r9", "r10")
-                     "ldr r4, %[out]\n"
-                     "ldr r5, %[out_step]\n"
-                     "strb r2, [r4]\n"
-                     "strb r3, [r4, #1]\n"
-                     "add r4, r4, r5\n"
-                     "strb r12, [r4]\n"
-                     "strb lr, [r4, #1]\n"
-                     "add r4, r4, r5\n"
-                     "str r4, %[out]\n"
-                     "ldr r4, %[x_end]\n"
-                     "cmp r0, r4\n"
-                     "bne 1b\n"
+                     "ldmia r4, {r5, r6, r7, r8, r9, r10}\n" TT_REQUANTIZE("r2", "r5", "r6", "r7")
+                         TT_REQUANTIZE("r12", "r5", "r6", "r7")
+                             TT_REQUANTIZE("r3", "r8", "r9", "r10")
+                                 TT_REQUANTIZE("lr", "r8", "r9", "r10") "ldr r4, %[out]\n"
+                                                                        "ldr r5, %[out_step]\n"
+                                                                        "strb r2, [r4]\n"
+                                                                        "strb r3, [r4, #1]\n"
+                                                                        "add r4, r4, r5\n"
+                                                                        "strb r12, [r4]\n"
+                                                                        "strb lr, [r4, #1]\n"
+                                                                        "add r4, r4, r5\n"
+                                                                        "str r4, %[out]\n"
+                                                                        "ldr r4, %[x_end]\n"
+                                                                        "cmp r0, r4\n"
+                                                                        "bne 1b\n"
                      : [out] "+m"(out), [start_block] "+m"(start)
                      : [x] "m"(x), [x_end] "m"(x_end), [w_end] "m"(w_end), [start] "m"(start_at),
                        [stage] "m"(stage_at), [stage_block] "m"(stage), [out_step] "m"(out_step)
@@ -112,8 +111,7 @@ void tt_multiply_pairs_s32(const tt_pair_sums_job *job)
                      "mov lr, #0\n"
                      "bx r4\n"
                      ".balign 4\n"
-                     "2:\n" TT_QUAD TT_QUAD TT_QUAD TT_QUAD
-                     "ldr r4, %[w_end]\n"
+                     "2:\n" TT_QUAD TT_QUAD TT_QUAD TT_QUAD "ldr r4, %[w_end]\n"
                      "cmp r1, r4\n"
                      "bne 2b\n"
                      "ldr r4, %[sums]\n"

@@ -76,35 +76,32 @@ static const int8_t *put_pairs(tt_plane_cursor *cursor, uint32_t offset, const i
 {
     tt_plane_cursor to = *cursor;
     const uint32_t *const end = to.a + pairs;
-    __asm__ volatile("1:\n"
-                     "ldr r4, [%[row]]\n"
-                     "ldr r5, [%[row], %[step]]\n"
-                     "add %[row], %[row], %[step], lsl #1\n"
-                     "pkhbt r6, r4, r5, lsl #16\n"
-                     "pkhtb r5, r5, r4, asr #16\n"
-                     "sxtab16 r4, %[offset], r6\n"
-                     "str r4, [%[a]], #4\n"
-                     "sxtab16 r6, %[offset], r6, ror #8\n"
-                     "str r6, [%[b]], #4\n"
-                     "sxtab16 r4, %[offset], r5\n"
-                     "str r4, [%[c]], #4\n"
-                     "sxtab16 r5, %[offset], r5, ror #8\n"
-                     "str r5, [%[d]], #4\n"
-                     "ldr r4, %[end]\n"
-                     "cmp %[a], r4\n"
-                     "bne 1b\n"
-                     : [row] "+r"(row), [a] "+r"(to.a), [b] "+r"(to.b), [c] "+r"(to.c),
-                       [d] "+r"(to.d)
-                     : [step] "r"(step), [offset] "r"(offset), [end] "m"(end)
-                     : "r4", "r5", "r6", "cc", "memory");
+    __asm__ volatile(
+        "1:\n"
+        "ldr r4, [%[row]]\n"
+        "ldr r5, [%[row], %[step]]\n"
+        "add %[row], %[row], %[step], lsl #1\n"
+        "pkhbt r6, r4, r5, lsl #16\n"
+        "pkhtb r5, r5, r4, asr #16\n"
+        "sxtab16 r4, %[offset], r6\n"
+        "str r4, [%[a]], #4\n"
+        "sxtab16 r6, %[offset], r6, ror #8\n"
+        "str r6, [%[b]], #4\n"
+        "sxtab16 r4, %[offset], r5\n"
+        "str r4, [%[c]], #4\n"
+        "sxtab16 r5, %[offset], r5, ror #8\n"
+        "str r5, [%[d]], #4\n"
+        "ldr r4, %[end]\n"
+        "cmp %[a], r4\n"
+        "bne 1b\n"
+        : [row] "+r"(row), [a] "+r"(to.a), [b] "+r"(to.b), [c] "+r"(to.c), [d] "+r"(to.d)
+        : [step] "r"(step), [offset] "r"(offset), [end] "m"(end)
+        : "r4", "r5", "r6", "cc", "memory");
     *cursor = to;
     return row;
 }
 
-static inline int32_t smaller(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
-}
+static inline int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 
 /* A row of four channels. */
 static void stage_words(tt_plane_cursor to, const uint32_t *end, const tt_plane_source *source,

@@ -13,7 +13,7 @@
 
 #if TT_DSP
 
-#define TT_PLANES 4                   /* channels staged at a time */
+#define TT_PLANES 4                    /* channels staged at a time */
 #define TT_PACKED_FILTER_WORDS (7 * 8) /* of the largest filter */
 
 /* What the planes are cut from: an NHWC tensor, seen with borders of zeros. */
@@ -28,15 +28,15 @@ typedef struct tt_plane_source {
 /* Sizes of the planes of one operator. */
 typedef struct tt_plane_shape {
     int32_t kernel, stride;
-    int32_t up;         /* 2: the source is seen with zeros between its rows and columns */
-    int32_t group;      /* outputs of a row made at a time */
-    int32_t out_w;      /* a multiple of `group` */
-    int32_t pitch;      /* words of a staged row */
-    int32_t band;       /* output rows made at a time */
-    int32_t plane;      /* words of a plane: rows of a band and its borders */
-    uint32_t *planes;   /* parts of the scratch */
+    int32_t up;       /* 2: the source is seen with zeros between its rows and columns */
+    int32_t group;    /* outputs of a row made at a time */
+    int32_t out_w;    /* a multiple of `group` */
+    int32_t pitch;    /* words of a staged row */
+    int32_t band;     /* output rows made at a time */
+    int32_t plane;    /* words of a plane: rows of a band and its borders */
+    uint32_t *planes; /* parts of the scratch */
     uint32_t *filter;
-    int32_t *sums;      /* [band][out_w] */
+    int32_t *sums; /* [band][out_w] */
 } tt_plane_shape;
 
 /* Sizes for `width` outputs a row, and places in the scratch; `up` is 1. */

@@ -91,8 +91,8 @@ static void narrow(tt_window *w, const tt_row_stage *stage, int32_t row, int32_t
     w->pad_h = (uint16_t)(empty ? stage->reach : first - (row * stage->stride - stage->pad));
 }
 
-static void run_rows(const tt_row_chain_params *p, const tt_row_chain_io *io,
-                     tt_row_chain_state *s, int32_t index)
+static void run_rows(const tt_row_chain_params *p, const tt_row_chain_io *io, tt_row_chain_state *s,
+                     int32_t index)
 {
     const tt_row_stage *stage = &p->stage[index];
     const int32_t row = s->done[index];

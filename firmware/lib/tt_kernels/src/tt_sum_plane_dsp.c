@@ -27,9 +27,9 @@
     "ldmia r0, {r4, r5, r6, r7}\n"                                                                 \
     "add r0, r0, r11\n"                                                                            \
     "ldmia r1!, {r8, r9, r10, r12}\n" TT_MLA("r2", "r4", "r8") TT_MLA("r2", "r5", "r9")            \
-        TT_MLA("r2", "r6", "r10") TT_MLA("r2", "r7", "r12") "ldmia r1!, {r8, r9, r10, r12}\n"      \
-            TT_MLA("r3", "r4", "r8") TT_MLA("r3", "r5", "r9") TT_MLA("r3", "r6", "r10")            \
-                TT_MLA("r3", "r7", "r12")
+        TT_MLA("r2", "r6", "r10")                                                                  \
+            TT_MLA("r2", "r7", "r12") "ldmia r1!, {r8, r9, r10, r12}\n" TT_MLA("r3", "r4", "r8")   \
+                TT_MLA("r3", "r5", "r9") TT_MLA("r3", "r6", "r10") TT_MLA("r3", "r7", "r12")
 
 #define TT_ROW_3_2                                                                                 \
     "ldmia r0, {r4, r5, r6, r7, r8}\n"                                                             \
@@ -68,8 +68,7 @@
 #define TT_SUM_ROW(begin, rows, store)                                                             \
     __asm__ volatile("ldr r0, %[x]\n"                                                              \
                      "1:\n"                                                                        \
-                     "ldr r4, %[start]\n" begin rows "ldr r4, %[sums]\n" store                     \
-                     "str r4, %[sums]\n"                                                           \
+                     "ldr r4, %[start]\n" begin rows "ldr r4, %[sums]\n" store "str r4, %[sums]\n" \
                      "ldr r5, %[back]\n"                                                           \
                      "ldr r6, %[end]\n"                                                            \
                      "sub r0, r0, r5\n"                                                            \

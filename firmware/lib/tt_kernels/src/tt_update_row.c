@@ -1,7 +1,7 @@
 #include "tt_update.h"
 
-/* -gradient * multiplier / 2^(32 - left + right), rounded: only the high word of the product counts,
- * for a gradient that has room to the left. */
+/* -gradient * multiplier / 2^(32 - left + right), rounded: only the high word of the product
+ * counts, for a gradient that has room to the left. */
 typedef struct tt_delta_rule {
     int32_t multiplier, left, right;
     int64_t rounding;
@@ -72,7 +72,6 @@ void tt_update_row(tt_updater *updater, const tt_update_io *io, const tt_weight_
     for (int32_t i = 0; i < row->count; i++) {
         const int32_t channel = row->channels != NULL ? row->channels[i] : i;
         const int32_t delta = tt_weight_delta(row->gradient[i * row->step], row->multiplier);
-        tt_update_weight(updater, io, delta, row->at + (uint32_t)channel,
-                         row->index + (uint32_t)i);
+        tt_update_weight(updater, io, delta, row->at + (uint32_t)channel, row->index + (uint32_t)i);
     }
 }
