@@ -26,6 +26,7 @@ from tinytrain.ops.conv2d import (
 )
 from tinytrain.ops.fold_error import requantize_errors
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
+from tinytrain.ops.scratch import planes_scratch
 
 
 class DepthwiseConv2D(OpDef):
@@ -82,12 +83,15 @@ class DepthwiseConv2D(OpDef):
         """`tt_depthwise_conv2d_s8`."""
         x, weights, out = graph[op.inputs[0]], graph[op.inputs[1]], graph[op.outputs[0]]
         multiplier, shift = rq.channel_multipliers(x, weights, out, weights.shape[3])
+        window = window_of(op, graph)
+        band, scratch = planes_scratch(window, window.out_w, window.out_h, window.stride_w)
         return KernelCall(
             "tt_depthwise_conv2d_s8",
             {
-                "window": window_of(op, graph).params,
+                "window": window.params,
                 "in_c": x.shape[3],
                 "multiple": weights.shape[3] // x.shape[3],
+                "band": band,
                 "input_zero_point": x.q.zero_point,
                 "output": rq.output_params(op, out, multiplier, shift),
             },
@@ -97,7 +101,7 @@ class DepthwiseConv2D(OpDef):
                 "bias": optional(op.inputs, 2),
                 "output": op.outputs[0],
             },
-            scratch_bytes=4 * weights.shape[3],
+            scratch_bytes=max(scratch, 4 * weights.shape[3]),
         )
 
 

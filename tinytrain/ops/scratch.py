@@ -6,6 +6,8 @@ kernels get the same scratch, so that generated code is the same for every board
 
 from __future__ import annotations
 
+from tinytrain.ops.geometry import Window
+
 BUDGET_BYTES = 8192
 MAX_BLOCK = 32
 
@@ -37,3 +39,31 @@ def matmul_scratch(terms: int, rows: int, gathered: bool) -> tuple[int, int]:
     fixed = 2 * row_bytes + (row_bytes if gathered else 0)
     block = block_of(terms, rows, fixed)
     return block, fixed + block * row_bytes
+
+
+PLANES = 4
+PACKED_FILTER_BYTES = 4 * 7 * 8
+MAX_BAND = 64
+
+
+def planes_scratch(window: Window, width: int, height: int, stride: int) -> tuple[int, int]:
+    """(band, scratch bytes) of a depthwise kernel that stages planes; (0, 0) if it cannot.
+
+    Args:
+        window: of the forward convolution.
+        width, height: of the outputs that are made.
+        stride: from one output's taps to the next one's.
+    """
+    kernel = window.kernel_w
+    square = window.kernel_h == kernel and window.stride_h == window.stride_w
+    if not square or kernel not in (3, 5, 7) or window.stride_h not in (1, 2):
+        return 0, 0
+    if window.dilation_h != 1 or window.dilation_w != 1:
+        return 0, 0
+    group = 4 if kernel == 3 or (kernel == 5 and stride == 1) else 2
+    made = -(-width // group) * group
+    row_bytes = 4 * PLANES * (((made - 1) * stride + kernel + 1) // 2)
+    fixed = (kernel - stride) * row_bytes + PACKED_FILTER_BYTES
+    each = stride * row_bytes + 4 * made
+    band = max(1, min((BUDGET_BYTES - fixed) // each, height, MAX_BAND))
+    return band, fixed + band * each

@@ -90,22 +90,29 @@ static void two_channels(const tt_conv_work *work, int32_t first, int32_t end, i
     const bool fast = one.fast && two.fast && stage->act_min == -128 && stage->act_max == 127;
     const uint32_t *columns = work->columns;
     int8_t *a = work->io->output + first * out_c;
+    if (fast && c1 > c0 && end - first > 1) {
+        const tt_pairs_job job = {.x = columns,
+                                  .w = work->weights,
+                                  .pairs = (end - first) / 2,
+                                  .quads = quads,
+                                  .out = a + c0,
+                                  .out_step = out_c,
+                                  .channel0 = &one,
+                                  .channel1 = &two};
+        tt_multiply_pairs_s8(&job);
+        first += 2 * job.pairs;
+        columns += job.pairs * quads * TT_QUAD_WORDS;
+        a += 2 * job.pairs * out_c;
+    }
     for (int32_t p = first; p < end; p += 2) {
         /* an odd window or channel out: it is made twice, and stored at one place */
         int8_t *b = p + 1 < end ? a + out_c : a;
         tt_sums sums = {one.bias, two.bias, one.bias, two.bias};
         tt_dot_2x2(&sums, columns, work->weights, quads);
-        if (fast) {
-            a[c0] = (int8_t)tt_saturate8(tt_fast_requantize(&one, sums.a0));
-            a[c1] = (int8_t)tt_saturate8(tt_fast_requantize(&two, sums.a1));
-            b[c0] = (int8_t)tt_saturate8(tt_fast_requantize(&one, sums.b0));
-            b[c1] = (int8_t)tt_saturate8(tt_fast_requantize(&two, sums.b1));
-        } else {
-            a[c0] = finish(work, &one, c0, sums.a0);
-            a[c1] = finish(work, &two, c1, sums.a1);
-            b[c0] = finish(work, &one, c0, sums.b0);
-            b[c1] = finish(work, &two, c1, sums.b1);
-        }
+        a[c0] = finish(work, &one, c0, sums.a0);
+        a[c1] = finish(work, &two, c1, sums.a1);
+        b[c0] = finish(work, &one, c0, sums.b0);
+        b[c1] = finish(work, &two, c1, sums.b1);
         columns += quads * TT_QUAD_WORDS;
         a += 2 * out_c;
     }

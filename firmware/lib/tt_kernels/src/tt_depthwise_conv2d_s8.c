@@ -1,3 +1,4 @@
+#include "tt_dsp.h"
 #include "tt_fixed_point.h"
 #include "tt_kernels.h"
 
@@ -20,8 +21,8 @@ static void accumulate_tap(const tt_depthwise_conv2d_s8_params *p, int32_t *rest
     }
 }
 
-void tt_depthwise_conv2d_s8(const tt_depthwise_conv2d_s8_params *params,
-                            const tt_depthwise_conv2d_s8_io *io)
+void tt_depthwise_conv2d_s8_plain(const tt_depthwise_conv2d_s8_params *params,
+                                  const tt_depthwise_conv2d_s8_io *io)
 {
     const tt_window *w = &params->window;
     const int32_t out_c = params->in_c * params->multiple;
@@ -50,3 +51,11 @@ void tt_depthwise_conv2d_s8(const tt_depthwise_conv2d_s8_params *params,
         }
     }
 }
+
+#if !TT_DSP
+void tt_depthwise_conv2d_s8(const tt_depthwise_conv2d_s8_params *params,
+                            const tt_depthwise_conv2d_s8_io *io)
+{
+    tt_depthwise_conv2d_s8_plain(params, io);
+}
+#endif

@@ -33,16 +33,20 @@ typedef struct tt_conv2d_s8_params {
 typedef tt_layer_io tt_conv2d_s8_io;
 void tt_conv2d_s8(const tt_conv2d_s8_params *params, const tt_conv2d_s8_io *io);
 
-/* scratch: one accumulator an output channel */
+/* scratch: see tinytrain/ops/scratch.py; the plain kernel takes one accumulator an output channel */
 typedef struct tt_depthwise_conv2d_s8_params {
     tt_window window;
     uint16_t in_c, multiple; /* output channel c reads input channel c / multiple */
+    uint16_t band;           /* output rows made at a time from planes; 0: the plain kernel's */
     int32_t input_zero_point;
     tt_output_stage output;
 } tt_depthwise_conv2d_s8_params;
 typedef tt_layer_io tt_depthwise_conv2d_s8_io;
 void tt_depthwise_conv2d_s8(const tt_depthwise_conv2d_s8_params *params,
                             const tt_depthwise_conv2d_s8_io *io);
+/* the same in portable C, for any window */
+void tt_depthwise_conv2d_s8_plain(const tt_depthwise_conv2d_s8_params *params,
+                                  const tt_depthwise_conv2d_s8_io *io);
 
 typedef struct tt_fully_connected_s8_params {
     uint16_t rows, in_c, out_c;

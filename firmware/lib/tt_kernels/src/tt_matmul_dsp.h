@@ -42,7 +42,24 @@ typedef struct tt_sums {
     int32_t a0, a1, b0, b1; /* row of x (a, b) times row of w (0, 1) */
 } tt_sums;
 
-#define TT_LOAD_QUADS "ldmia %[x]!, {r3, r4, r5, r6}\n ldmia %[w]!, {r8, r9, r10, r11}\n"
+/* Pairs of staged rows of x times two staged rows of w, requantized. Both channels are `fast`, and
+ * their results stand side by side; the activation's bounds are those of int8. */
+typedef struct tt_pairs_job {
+    const uint32_t *x;
+    const uint32_t *w;
+    int32_t pairs; /* at least one */
+    int32_t quads;
+    int8_t *out;      /* of the first row of x */
+    int32_t out_step; /* to the next one's */
+    const tt_channel *channel0;
+    const tt_channel *channel1;
+} tt_pairs_job;
+
+void tt_multiply_pairs_s8(const tt_pairs_job *job);
+
+#define TT_LOAD_QUADS                                                                              \
+    "ldmia %[x]!, {r3, r4, r5, r6}\n"                                                            \
+    "ldmia %[w]!, {r8, r9, r10, r11}\n"
 #define TT_SUM_QUADS                                                                               \
     "smlad %[a0], r3, r8, %[a0]\n"                                                                 \
     "smlad %[a1], r3, r10, %[a1]\n"                                                                \
