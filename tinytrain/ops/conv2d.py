@@ -18,7 +18,7 @@ from tinytrain.ops import weight_update as wu
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Step, TfliteOp, optional
 from tinytrain.ops.bias import emit_bias_update
 from tinytrain.ops.fold_error import emit_fold, requantize_errors
-from tinytrain.ops.scratch import matmul_scratch
+from tinytrain.ops.scratch import input_error_scratch, matmul_scratch
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
 
 # 128 * 255 * positions must stay below 2^31
@@ -233,18 +233,22 @@ class Conv2DInputError(OpDef):
         return self.window(op, graph).positions * graph[op.inputs[2]].size
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
-        """`tt_conv2d_input_error`; scratch holds one position's accumulators."""
+        """`tt_conv2d_input_error`."""
         out_c, *_, in_c = graph[op.inputs[2]].shape
+        window = self.window(op, graph)
+        taps = window.kernel_h * window.kernel_w
+        block, scratch = input_error_scratch(out_c, taps, window.in_h * window.in_w)
         return KernelCall(
             "tt_conv2d_input_error",
             {
-                "window": self.window(op, graph).params,
+                "window": window.params,
                 "in_c": in_c,
                 "out_c": out_c,
+                "block": block,
                 **error_params(op),
             },
             input_error_io(op),
-            scratch_bytes=4 * in_c,
+            scratch_bytes=max(scratch, 4 * in_c),
             takes_step=True,
         )
 

@@ -124,18 +124,24 @@ class DepthwiseInputError(Conv2DInputError):
         return requantize_errors(window.crop(padded), unit, amax, op, step)
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
-        """`tt_depthwise_conv2d_input_error`; scratch holds one position's accumulators."""
+        """`tt_depthwise_conv2d_input_error`."""
         in_c = op.ints("in_shape")[3]
+        window = self.window(op, graph)
+        multiple = graph[op.inputs[2]].shape[3] // in_c
+        band, scratch = 0, 0
+        if multiple == 1:
+            band, scratch = planes_scratch(window, window.in_w, window.in_h, 1)
         return KernelCall(
             "tt_depthwise_conv2d_input_error",
             {
-                "window": self.window(op, graph).params,
+                "window": window.params,
                 "in_c": in_c,
-                "multiple": graph[op.inputs[2]].shape[3] // in_c,
+                "multiple": multiple,
+                "band": band,
                 **error_params(op),
             },
             input_error_io(op),
-            scratch_bytes=4 * in_c,
+            scratch_bytes=max(scratch, 4 * in_c),
             takes_step=True,
         )
 

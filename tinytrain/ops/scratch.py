@@ -29,6 +29,19 @@ def block_of(terms: int, rows: int, fixed_bytes: int) -> int:
     return 2 * max(1, min(pairs, MAX_BLOCK // 2, -(-rows // 2)))
 
 
+def input_error_scratch(terms: int, taps: int, rows: int) -> tuple[int, int]:
+    """(block, scratch bytes) of a convolution's input error.
+
+    Args:
+        terms: output channels, of each tap.
+        rows: input positions.
+    """
+    row_bytes = 8 * quads(terms) * taps
+    fixed = 4 * row_bytes + 4 * quads(terms)
+    block = block_of(4 * quads(terms) * taps, rows, fixed)
+    return block, fixed + block * (row_bytes + 8)
+
+
 def matmul_scratch(terms: int, rows: int, gathered: bool) -> tuple[int, int]:
     """(block, scratch bytes) of a kernel that stages `block` rows and two filters.
 

@@ -1,3 +1,7 @@
+#include "tt_dsp.h"
+
+#if !TT_DSP
+
 #include "tt_dot.h"
 #include "tt_error.h"
 #include "tt_kernels.h"
@@ -58,3 +62,5 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params,
     *io->error_scale = tt_error_scale(&requantizer, unit);
     *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }
+
+#endif

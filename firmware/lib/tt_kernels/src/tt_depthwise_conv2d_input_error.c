@@ -1,3 +1,4 @@
+#include "tt_dsp.h"
 #include "tt_error.h"
 #include "tt_kernels.h"
 
@@ -34,9 +35,9 @@ static void accumulate(const tt_depthwise_conv2d_input_error_params *p, const tt
     }
 }
 
-void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_params *params,
-                                     const tt_depthwise_conv2d_input_error_io *io,
-                                     const tt_step *step)
+void tt_depthwise_conv2d_input_error_plain(const tt_depthwise_conv2d_input_error_params *params,
+                                           const tt_depthwise_conv2d_input_error_io *io,
+                                           const tt_step *step)
 {
     const float unit = *io->folded_scale * params->gain;
     tt_error_requantizer requantizer =
@@ -56,3 +57,11 @@ void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_param
     *io->error_scale = tt_error_scale(&requantizer, unit);
     *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }
+
+#if !TT_DSP
+void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_params *params,
+                                     const tt_input_error_io *io, const tt_step *step)
+{
+    tt_depthwise_conv2d_input_error_plain(params, io, step);
+}
+#endif

@@ -71,6 +71,13 @@ static inline int32_t tt_saturate8(int32_t value)
     return result;
 }
 
+static inline int32_t tt_saturate16(int32_t value)
+{
+    int32_t result;
+    __asm__("ssat %0, #16, %1" : "=r"(result) : "r"(value));
+    return result;
+}
+
 /* value >> 16, saturated to int8 */
 static inline int32_t tt_saturate8_asr16(int32_t value)
 {

@@ -2,6 +2,7 @@
 #ifndef TT_ERROR_H
 #define TT_ERROR_H
 
+#include "tt_dsp.h"
 #include "tt_random.h"
 
 #define TT_ERROR_MAX 127
@@ -52,6 +53,20 @@ static inline tt_error_requantizer tt_error_begin(int32_t limit, uint32_t key)
 }
 
 /* The next element in order; stochastic rounding. */
+#if TT_DSP
+static inline int8_t tt_error_next(tt_error_requantizer *r, int32_t accumulator)
+{
+    /* |accumulator| > seen, in one comparison */
+    const uint32_t seen = (uint32_t)r->seen;
+    if (__builtin_expect((uint32_t)accumulator + seen > 2u * seen, 0)) {
+        r->seen = accumulator < 0 ? -accumulator : accumulator;
+    }
+    const uint32_t noise = tt_random_at(r->counter) >> 16;
+    r->counter += TT_GOLDEN;
+    const int32_t a = tt_saturate16((accumulator + r->half) >> r->shift);
+    return (int8_t)tt_saturate8_asr16((int32_t)((uint32_t)(a * r->multiplier) + noise));
+}
+#else
 static inline int8_t tt_error_next(tt_error_requantizer *r, int32_t accumulator)
 {
     const int32_t magnitude = accumulator < 0 ? -accumulator : accumulator;
@@ -61,6 +76,7 @@ static inline int8_t tt_error_next(tt_error_requantizer *r, int32_t accumulator)
     const int32_t a = tt_clamp((accumulator + r->half) >> r->shift, -32768, 32767);
     return (int8_t)tt_clamp((a * r->multiplier + noise) >> 16, -128, 127);
 }
+#endif
 
 /* The scale of the errors, given that of the accumulator. */
 static inline float tt_error_scale(const tt_error_requantizer *r, float accumulator_scale)

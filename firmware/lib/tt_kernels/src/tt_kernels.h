@@ -204,12 +204,13 @@ typedef struct tt_input_error_io {
     float *range;
     int8_t *error;
     float *error_scale;
-    int32_t *scratch; /* one accumulator an input channel */
+    int32_t *scratch; /* see tinytrain/ops/scratch.py; plain: one accumulator an input channel */
 } tt_input_error_io;
 
 typedef struct tt_conv2d_input_error_params {
     tt_window window; /* of the forward convolution */
     uint16_t in_c, out_c;
+    uint16_t block; /* input positions staged at a time, even */
     float gain;
     uint32_t stream;
 } tt_conv2d_input_error_params;
@@ -220,6 +221,7 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params,
 typedef struct tt_depthwise_conv2d_input_error_params {
     tt_window window;
     uint16_t in_c, multiple;
+    uint16_t band; /* input rows made at a time from planes; 0: the plain kernel's */
     float gain;
     uint32_t stream;
 } tt_depthwise_conv2d_input_error_params;
@@ -227,6 +229,10 @@ typedef tt_input_error_io tt_depthwise_conv2d_input_error_io;
 void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_params *params,
                                      const tt_depthwise_conv2d_input_error_io *io,
                                      const tt_step *step);
+/* the same in portable C, for any window */
+void tt_depthwise_conv2d_input_error_plain(const tt_depthwise_conv2d_input_error_params *params,
+                                           const tt_depthwise_conv2d_input_error_io *io,
+                                           const tt_step *step);
 
 /* ---- updates ---- */
 

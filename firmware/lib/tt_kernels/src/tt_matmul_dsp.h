@@ -57,6 +57,17 @@ typedef struct tt_pairs_job {
 
 void tt_multiply_pairs_s8(const tt_pairs_job *job);
 
+/* The sums themselves, which begin at 0: for each pair a0, a1, b0, b1 (see tt_sums). */
+typedef struct tt_pair_sums_job {
+    const uint32_t *x;
+    const uint32_t *w;
+    int32_t pairs; /* at least one */
+    int32_t quads;
+    int32_t *sums;
+} tt_pair_sums_job;
+
+void tt_multiply_pairs_s32(const tt_pair_sums_job *job);
+
 #define TT_LOAD_QUADS                                                                              \
     "ldmia %[x]!, {r3, r4, r5, r6}\n"                                                            \
     "ldmia %[w]!, {r8, r9, r10, r11}\n"

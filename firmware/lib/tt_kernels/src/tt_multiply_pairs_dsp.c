@@ -85,4 +85,47 @@ void tt_multiply_pairs_s8(const tt_pairs_job *job)
                        "r12", "lr", "cc", "memory");
 }
 
+void tt_multiply_pairs_s32(const tt_pair_sums_job *job)
+{
+    const uint32_t *x = job->x;
+    const uint32_t *const x_end = x + job->pairs * job->quads * TT_QUAD_WORDS;
+    const uint32_t *const w_end = job->w + job->quads * TT_QUAD_WORDS;
+    int32_t *sums = job->sums;
+    struct {
+        const uint32_t *w;
+        uint32_t skip; /* bytes of code, then its address */
+    } start = {job->w, ((uint32_t)-job->quads & 3u) * TT_QUAD_BYTES};
+    const void *const start_at = &start;
+    __asm__ volatile("ldr r0, %[x]\n"
+                     "adr r5, 2f\n"
+                     "ldr r4, %[start]\n"
+                     "ldr r6, [r4, #4]\n"
+                     "add r5, r5, r6\n"
+                     "orr r5, r5, #1\n"
+                     "str r5, [r4, #4]\n"
+                     "1:\n"
+                     "ldr r4, %[start]\n"
+                     "ldrd r1, r4, [r4]\n"
+                     "mov r2, #0\n"
+                     "mov r3, #0\n"
+                     "mov r12, #0\n"
+                     "mov lr, #0\n"
+                     "bx r4\n"
+                     ".balign 4\n"
+                     "2:\n" TT_QUAD TT_QUAD TT_QUAD TT_QUAD
+                     "ldr r4, %[w_end]\n"
+                     "cmp r1, r4\n"
+                     "bne 2b\n"
+                     "ldr r4, %[sums]\n"
+                     "stmia r4!, {r2, r3, r12, lr}\n"
+                     "str r4, %[sums]\n"
+                     "ldr r4, %[x_end]\n"
+                     "cmp r0, r4\n"
+                     "bne 1b\n"
+                     : [sums] "+m"(sums), [start_block] "+m"(start)
+                     : [x] "m"(x), [x_end] "m"(x_end), [w_end] "m"(w_end), [start] "m"(start_at)
+                     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11",
+                       "r12", "lr", "cc", "memory");
+}
+
 #endif

@@ -1,0 +1,72 @@
+#include "tt_dsp.h"
+
+#if TT_DSP
+
+#include "tt_error_dsp.h"
+#include "tt_kernels.h"
+#include "tt_planes_dsp.h"
+
+/* The transposed convolution is a convolution of the errors, with zeros between them where the
+ * stride was 2, with the filter turned by half a turn. */
+typedef struct tt_depthwise_error_work {
+    const tt_depthwise_conv2d_input_error_params *params;
+    const tt_input_error_io *io;
+    tt_plane_shape shape;
+    uint32_t key;
+    tt_error_requantizer requantizer;
+} tt_depthwise_error_work;
+
+static void band(tt_depthwise_error_work *work, int32_t channel, int32_t first_row)
+{
+    const tt_depthwise_conv2d_input_error_params *p = work->params;
+    const tt_plane_shape *shape = &work->shape;
+    const tt_window *w = &p->window;
+    const int32_t in_c = p->in_c;
+    const int32_t channels = in_c - channel < TT_PLANES ? in_c - channel : TT_PLANES;
+    const int32_t rows = w->in_h - first_row < shape->band ? w->in_h - first_row : shape->band;
+    const tt_plane_source source = {.data = work->io->folded + channel,
+                                    .channels = in_c,
+                                    .height = w->out_h,
+                                    .width = w->out_w,
+                                    .up = w->stride_w,
+                                    .pad_h = shape->kernel - 1 - w->pad_h,
+                                    .pad_w = shape->kernel - 1 - w->pad_w};
+    tt_stage_planes(shape, &source, first_row, first_row + rows + shape->kernel - 1, channels);
+    for (int32_t c = 0; c < channels; c++) {
+        tt_pack_filter(shape, work->io->weights + channel + c, in_c, true);
+        tt_sum_plane(shape, shape->planes + c * shape->plane, rows, 0);
+        for (int32_t row = 0; row < rows; row++) {
+            const int32_t index = (first_row + row) * w->in_w * in_c + channel + c;
+            const tt_error_column column = {.sums = shape->sums + row * shape->out_w,
+                                            .sum_step = 1,
+                                            .count = w->in_w,
+                                            .out = work->io->error + index,
+                                            .out_step = in_c,
+                                            .index = (uint32_t)index};
+            tt_requantize_errors(&work->requantizer, work->key, &column);
+        }
+    }
+}
+
+void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_params *params,
+                                     const tt_input_error_io *io, const tt_step *step)
+{
+    const tt_window *w = &params->window;
+    if (params->band == 0u) {
+        tt_depthwise_conv2d_input_error_plain(params, io, step);
+        return;
+    }
+    tt_depthwise_error_work work = {.params = params, .io = io};
+    work.shape = tt_plane_shape_of(w->kernel_w, 1, w->in_w, params->band, io->scratch);
+    work.key = tt_stream_key(step, params->stream);
+    work.requantizer = tt_error_begin(*io->range, work.key);
+    for (int32_t c = 0; c < params->in_c; c += TT_PLANES) {
+        for (int32_t row = 0; row < w->in_h; row += params->band) {
+            band(&work, c, row);
+        }
+    }
+    *io->error_scale = tt_error_scale(&work.requantizer, *io->folded_scale * params->gain);
+    *io->range = tt_error_next_range(&work.requantizer, *io->range, step);
+}
+
+#endif
