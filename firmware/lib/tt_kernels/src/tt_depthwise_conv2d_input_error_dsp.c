@@ -28,13 +28,21 @@ static void band(tt_depthwise_error_work *work, int32_t channel, int32_t first_r
                                     .channels = in_c,
                                     .height = w->out_h,
                                     .width = w->out_w,
-                                    .up = w->stride_w,
-                                    .pad_h = shape->kernel - 1 - w->pad_h,
                                     .pad_w = shape->kernel - 1 - w->pad_w};
-    tt_stage_planes(shape, &source, first_row, first_row + rows + shape->kernel - 1, channels);
+    /* of the errors with zeros between them */
+    const int32_t top = first_row - (shape->kernel - 1 - w->pad_h);
+    if (shape->up == 1) {
+        tt_stage_planes(shape, &source, top, top + rows + shape->kernel - 1, channels);
+    } else {
+        tt_stage_planes(shape, &source, (top + 1) >> 1, (top + rows + shape->kernel) >> 1, channels);
+    }
     for (int32_t c = 0; c < channels; c++) {
         tt_pack_filter(shape, work->io->weights + channel + c, in_c, true);
-        tt_sum_plane(shape, shape->planes + c * shape->plane, rows, 0);
+        if (shape->up == 1) {
+            tt_sum_plane(shape, shape->planes + c * shape->plane, rows, 0);
+        } else {
+            tt_sum_plane_between(shape, shape->planes + c * shape->plane, rows, (top & 1) != 0);
+        }
         for (int32_t row = 0; row < rows; row++) {
             const int32_t index = (first_row + row) * w->in_w * in_c + channel + c;
             const tt_error_column column = {.sums = shape->sums + row * shape->out_w,
@@ -58,6 +66,7 @@ void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_param
     }
     tt_depthwise_error_work work = {.params = params, .io = io};
     work.shape = tt_plane_shape_of(w->kernel_w, 1, w->in_w, params->band, io->scratch);
+    work.shape.up = w->stride_w;
     work.key = tt_stream_key(step, params->stream);
     work.requantizer = tt_error_begin(*io->range, work.key);
     for (int32_t c = 0; c < params->in_c; c += TT_PLANES) {

@@ -18,6 +18,7 @@ static void finish(const tt_depthwise_conv2d_s8_params *p, const tt_plane_shape 
     for (int32_t row = 0; row < rows; row++) {
         if (fast) {
             const int32_t *const end = sums + wide;
+#pragma GCC unroll 4
             for (const int32_t *at = sums; at < end; at++) {
                 *out = (int8_t)tt_saturate8(tt_fast_requantize(&own, *at));
                 out += step;
@@ -65,14 +66,12 @@ void tt_depthwise_conv2d_s8(const tt_depthwise_conv2d_s8_params *params,
                                         .channels = params->in_c,
                                         .height = w->in_h,
                                         .width = w->in_w,
-                                        .up = 1,
-                                        .pad_h = w->pad_h,
                                         .pad_w = w->pad_w,
                                         .zero_point = params->input_zero_point};
         const int32_t left = params->in_c - c;
         for (int32_t row = 0; row < w->out_h; row += shape.band) {
             const int32_t rows = w->out_h - row < shape.band ? w->out_h - row : shape.band;
-            const int32_t first = row * w->stride_h;
+            const int32_t first = row * w->stride_h - w->pad_h;
             tt_stage_planes(&shape, &source, first,
                             first + (rows - 1) * shape.stride + shape.kernel,
                             left < TT_PLANES ? left : TT_PLANES);

@@ -8,6 +8,7 @@ tt_plane_shape tt_plane_shape_of(int32_t kernel, int32_t stride, int32_t width, 
     tt_plane_shape s;
     s.kernel = kernel;
     s.stride = stride;
+    s.up = 1;
     s.group = kernel == 3 || (kernel == 5 && stride == 1) ? 4 : 2;
     s.out_w = (width + s.group - 1) / s.group * s.group;
     s.pitch = ((s.out_w - 1) * stride + kernel + 1) / 2;
@@ -20,10 +21,10 @@ tt_plane_shape tt_plane_shape_of(int32_t kernel, int32_t stride, int32_t width, 
 }
 
 /* The word of a pixel's channels; where the zeros are, `zeros`. */
-static uint32_t pixel(const tt_plane_source *source, const int8_t *row, int32_t column,
+static uint32_t pixel(const tt_plane_source *source, int32_t up, const int8_t *row, int32_t column,
                       int32_t count, uint32_t zeros)
 {
-    if (source->up == 2) {
+    if (up == 2) {
         if ((column & 1) != 0) {
             return zeros;
         }
@@ -33,9 +34,6 @@ static uint32_t pixel(const tt_plane_source *source, const int8_t *row, int32_t 
         return zeros;
     }
     const int8_t *at = row + column * source->channels;
-    if (count == TT_PLANES) {
-        return tt_load32(at);
-    }
     uint32_t word = 0;
     for (int32_t i = 0; i < count; i++) {
         word |= (uint32_t)(uint8_t)at[i] << (8 * i);
@@ -54,32 +52,76 @@ static inline void put(uint32_t *to, int32_t plane, uint32_t offset, uint32_t le
     to[3 * plane] = tt_extend_13(offset, high);
 }
 
-static void stage_row(const tt_plane_shape *shape, const tt_plane_source *source, uint32_t *to,
-                      const int8_t *row, int32_t count)
+static uint32_t *put_zeros(uint32_t *to, const uint32_t *end, int32_t plane)
+{
+    for (; to < end; to++) {
+        to[0] = 0;
+        to[plane] = 0;
+        to[2 * plane] = 0;
+        to[3 * plane] = 0;
+    }
+    return to;
+}
+
+/* A row of four channels. */
+static void stage_words(const tt_plane_shape *shape, const tt_plane_source *source, uint32_t *to,
+                        const int8_t *row)
 {
     const uint32_t offset = tt_both_halves(-source->zero_point);
     const uint32_t zeros = (uint32_t)(uint8_t)source->zero_point * 0x01010101u;
     const int32_t plane = shape->plane;
     const int32_t channels = source->channels;
-    int32_t column = -source->pad_w;
-    uint32_t *const end = to + shape->pitch;
-    while (to < end) {
-        if (source->up == 1 && count == TT_PLANES && column >= 0) {
-            /* the inside, without questions */
-            const int8_t *at = row + column * channels;
-            for (; to < end && column + 1 < source->width; to++) {
-                put(to, plane, offset, tt_load32(at), tt_load32(at + channels));
-                at += 2 * channels;
-                column += 2;
-            }
-            if (to == end) {
-                return;
-            }
+    const uint32_t *const end = to + shape->pitch;
+    int32_t left = source->width;
+    to = put_zeros(to, to + source->pad_w / 2, plane);
+    if ((source->pad_w & 1) != 0) {
+        put(to++, plane, offset, zeros, tt_load32(row));
+        row += channels;
+        left--;
+    }
+    for (; to < end && left > 1; left -= 2) {
+        put(to++, plane, offset, tt_load32(row), tt_load32(row + channels));
+        row += 2 * channels;
+    }
+    if (to < end && left > 0) {
+        put(to++, plane, offset, tt_load32(row), zeros);
+    }
+    put_zeros(to, end, plane);
+}
+
+/* A row of four channels with a zero after each pixel, or before it where the padding is odd. */
+static void stage_words_between(const tt_plane_shape *shape, const tt_plane_source *source,
+                                uint32_t *to, const int8_t *row)
+{
+    const int32_t plane = shape->plane;
+    const uint32_t *const end = to + shape->pitch;
+    const bool odd = (source->pad_w & 1) != 0;
+    to = put_zeros(to, to + source->pad_w / 2, plane);
+    for (int32_t left = source->width; to < end && left > 0; left--) {
+        const uint32_t word = tt_load32(row);
+        put(to++, plane, 0, odd ? 0 : word, odd ? word : 0);
+        row += source->channels;
+    }
+    put_zeros(to, end, plane);
+}
+
+static void stage_row(const tt_plane_shape *shape, const tt_plane_source *source, uint32_t *to,
+                      const int8_t *row, int32_t count)
+{
+    const uint32_t offset = tt_both_halves(-source->zero_point);
+    const uint32_t zeros = (uint32_t)(uint8_t)source->zero_point * 0x01010101u;
+    if (count == TT_PLANES && shape->up == 1) {
+        stage_words(shape, source, to, row);
+    } else if (count == TT_PLANES) {
+        stage_words_between(shape, source, to, row);
+    } else {
+        int32_t column = -source->pad_w;
+        for (int32_t i = 0; i < shape->pitch; i++) {
+            put(to + i, shape->plane, offset,
+                pixel(source, shape->up, row, column, count, zeros),
+                pixel(source, shape->up, row, column + 1, count, zeros));
+            column += 2;
         }
-        put(to, plane, offset, pixel(source, row, column, count, zeros),
-            pixel(source, row, column + 1, count, zeros));
-        to++;
-        column += 2;
     }
 }
 
@@ -88,22 +130,11 @@ void tt_stage_planes(const tt_plane_shape *shape, const tt_plane_source *source,
 {
     uint32_t *to = shape->planes;
     for (int32_t row = first; row < end; row++) {
-        int32_t y = row - source->pad_h;
-        bool inside = y >= 0;
-        if (source->up == 2) {
-            inside = inside && (y & 1) == 0;
-            y >>= 1;
-        }
-        if (inside && y < source->height) {
-            stage_row(shape, source, to, source->data + y * source->width * source->channels,
+        if (row >= 0 && row < source->height) {
+            stage_row(shape, source, to, source->data + row * source->width * source->channels,
                       count);
         } else {
-            for (int32_t i = 0; i < shape->pitch; i++) {
-                to[i] = 0;
-                to[i + shape->plane] = 0;
-                to[i + 2 * shape->plane] = 0;
-                to[i + 3 * shape->plane] = 0;
-            }
+            put_zeros(to, to + shape->pitch, shape->plane);
         }
         to += shape->pitch;
     }
@@ -122,11 +153,19 @@ void tt_pack_filter(const tt_plane_shape *shape, const int8_t *filter, int32_t s
         filter += (kernel * kernel - 1) * step;
         step = -step;
     }
-    for (int32_t row = 0; row < kernel; row++) {
+    /* every second row, then the others, where only those meet the same rows of the source */
+    const int32_t row_step = shape->up;
+    int32_t row = 0;
+    for (int32_t n = 0; n < kernel; n++) {
         int32_t taps[8];
+        const int8_t *tap = filter + row * kernel * step;
         for (int32_t i = 0; i < kernel; i++) {
-            taps[i] = *filter;
-            filter += step;
+            taps[i] = *tap;
+            tap += step;
+        }
+        row += row_step;
+        if (row >= kernel) {
+            row = 1;
         }
         taps[kernel] = 0;
         for (int32_t i = 0; i < kernel; i += 2) {

@@ -16,20 +16,19 @@
 #define TT_PLANES 4                   /* channels staged at a time */
 #define TT_PACKED_FILTER_WORDS (7 * 8) /* of the largest filter */
 
-/* What the planes are cut from: an NHWC tensor, seen with borders of zeros, and with zeros between
- * its rows and columns where `up` is 2. */
+/* What the planes are cut from: an NHWC tensor, seen with borders of zeros. */
 typedef struct tt_plane_source {
     const int8_t *data; /* at the first of the channels */
     int32_t channels;   /* of the tensor: bytes from pixel to pixel */
     int32_t height, width;
-    int32_t up;           /* 1 or 2 */
-    int32_t pad_h, pad_w; /* zeros above, zeros to the left */
+    int32_t pad_w; /* zeros to the left */
     int32_t zero_point;
 } tt_plane_source;
 
 /* Sizes of the planes of one operator. */
 typedef struct tt_plane_shape {
     int32_t kernel, stride;
+    int32_t up;         /* 2: the source is seen with zeros between its rows and columns */
     int32_t group;      /* outputs of a row made at a time */
     int32_t out_w;      /* a multiple of `group` */
     int32_t pitch;      /* words of a staged row */
@@ -40,11 +39,12 @@ typedef struct tt_plane_shape {
     int32_t *sums;      /* [band][out_w] */
 } tt_plane_shape;
 
-/* Sizes for `width` outputs a row, and places in the scratch. */
+/* Sizes for `width` outputs a row, and places in the scratch; `up` is 1. */
 tt_plane_shape tt_plane_shape_of(int32_t kernel, int32_t stride, int32_t width, int32_t band,
                                  int32_t *scratch);
 
-/* Stages rows first to end (of the padded tensor) of `count` (1 to 4) channels. */
+/* Stages rows first to end of the source (those outside are zeros) of `count` (1 to 4) channels.
+ * Rows of zeros between the source's rows are not staged: tt_sum_plane_between skips them. */
 void tt_stage_planes(const tt_plane_shape *shape, const tt_plane_source *source, int32_t first,
                      int32_t end, int32_t count);
 
@@ -54,6 +54,11 @@ void tt_pack_filter(const tt_plane_shape *shape, const int8_t *filter, int32_t s
 /* sums[rows][out_w] = initial + the products of one plane with the packed filter. */
 void tt_sum_plane(const tt_plane_shape *shape, const uint32_t *plane, int32_t rows,
                   int32_t initial);
+
+/* The same with `up` of 2, from 0: output rows see every second row of the filter, those at even
+ * places (at odd ones, if the first row of outputs is `odd`), then the others, in turn. */
+void tt_sum_plane_between(const tt_plane_shape *shape, const uint32_t *plane, int32_t rows,
+                          bool odd);
 
 #endif
 

@@ -52,7 +52,10 @@
         TT_MLA("r2", "r6", "r12") TT_MLA("r2", "r7", "lr") TT_MLA("r3", "r5", "r9")                \
             TT_MLA("r3", "r6", "r10") TT_MLA("r3", "r7", "r12") TT_MLA("r3", "r8", "lr")
 
+#define TT_ROWS_1(row) row
+#define TT_ROWS_2(row) row row
 #define TT_ROWS_3(row) row row row
+#define TT_ROWS_4(row) row row row row
 #define TT_ROWS_5(row) row row row row row
 #define TT_ROWS_7(row) row row row row row row row
 
@@ -109,6 +112,48 @@ void tt_sum_plane(const tt_plane_shape *shape, const uint32_t *plane, int32_t ro
             TT_SUM_ROW(TT_GROUP_OF_2, TT_ROWS_7(TT_ROW_7_2), TT_STORE_2);
         }
         x += stride * shape->pitch;
+    }
+}
+
+void tt_sum_plane_between(const tt_plane_shape *shape, const uint32_t *plane, int32_t rows,
+                          bool odd)
+{
+    struct {
+        const uint32_t *filter;
+        int32_t initial, pitch_bytes;
+    } start = {shape->filter, 0, 4 * shape->pitch};
+    const void *const start_at = &start;
+    const int32_t kernel = shape->kernel;
+    const int32_t more = (kernel + 1) / 2; /* rows of the filter at even places */
+    const uint32_t *const others = shape->filter + more * 2 * more;
+    const uint32_t *x = plane;
+    int32_t *sums = shape->sums;
+    for (int32_t row = 0; row < rows; row++) {
+        const int32_t *const end = sums + shape->out_w;
+        const int32_t taps = odd ? more - 1 : more;
+        const int32_t back = taps * start.pitch_bytes - 2 * shape->group;
+        start.filter = odd ? others : shape->filter;
+        if (kernel == 3) {
+            if (odd) {
+                TT_SUM_ROW(TT_GROUP_OF_4, TT_ROWS_1(TT_ROW_3_1), TT_STORE_4);
+            } else {
+                TT_SUM_ROW(TT_GROUP_OF_4, TT_ROWS_2(TT_ROW_3_1), TT_STORE_4);
+            }
+        } else if (kernel == 5) {
+            if (odd) {
+                TT_SUM_ROW(TT_GROUP_OF_4, TT_ROWS_2(TT_ROW_5_1), TT_STORE_4);
+            } else {
+                TT_SUM_ROW(TT_GROUP_OF_4, TT_ROWS_3(TT_ROW_5_1), TT_STORE_4);
+            }
+        } else if (odd) {
+            TT_SUM_ROW(TT_GROUP_OF_2, TT_ROWS_3(TT_ROW_7_1), TT_STORE_2);
+        } else {
+            TT_SUM_ROW(TT_GROUP_OF_2, TT_ROWS_4(TT_ROW_7_1), TT_STORE_2);
+        }
+        if (!odd) { /* the row in between begins one source row further down */
+            x += shape->pitch;
+        }
+        odd = !odd;
     }
 }
 
