@@ -1,3 +1,7 @@
+#include "tt_dsp.h"
+
+#if !TT_DSP
+
 #include "tt_kernels.h"
 #include "tt_mask.h"
 
@@ -13,3 +17,5 @@ void tt_clamp_mask(const tt_clamp_mask_params *params, const tt_clamp_mask_io *i
         io->mask[first >> 3] = (uint8_t)bits;
     }
 }
+
+#endif

@@ -18,7 +18,7 @@ static void finish(const tt_depthwise_conv2d_s8_params *p, const tt_plane_shape 
     for (int32_t row = 0; row < rows; row++) {
         if (fast) {
             const int32_t *const end = sums + wide;
-#pragma GCC unroll 4
+#pragma GCC unroll 2
             for (const int32_t *at = sums; at < end; at++) {
                 *out = (int8_t)tt_saturate8(tt_fast_requantize(&own, *at));
                 out += step;

@@ -1,3 +1,7 @@
+#include "tt_dsp.h"
+
+#if !TT_DSP
+
 #include "tt_error.h"
 #include "tt_kernels.h"
 #include "tt_mask.h"
@@ -21,3 +25,5 @@ void tt_fold_error(const tt_fold_error_params *params, const tt_fold_error_io *i
     *io->result_scale = tt_error_scale(&requantizer, unit);
     *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }
+
+#endif

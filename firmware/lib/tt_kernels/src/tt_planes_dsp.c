@@ -41,102 +41,142 @@ static uint32_t pixel(const tt_plane_source *source, int32_t up, const int8_t *r
     return word;
 }
 
-/* Two pixels' words to one word in each of the four planes. */
-static inline void put(uint32_t *to, int32_t plane, uint32_t offset, uint32_t left, uint32_t right)
+/* Where the next word of each of the four planes goes. */
+typedef struct tt_plane_cursor {
+    uint32_t *a, *b, *c, *d;
+} tt_plane_cursor;
+
+/* Two pixels' words to one word in each plane. */
+static inline void put(tt_plane_cursor *to, uint32_t offset, uint32_t left, uint32_t right)
 {
     const uint32_t low = tt_pack_low(left, right);
     const uint32_t high = tt_pack_high(left, right);
-    to[0] = tt_extend_02(offset, low);
-    to[plane] = tt_extend_13(offset, low);
-    to[2 * plane] = tt_extend_02(offset, high);
-    to[3 * plane] = tt_extend_13(offset, high);
+    *to->a++ = tt_extend_02(offset, low);
+    *to->b++ = tt_extend_13(offset, low);
+    *to->c++ = tt_extend_02(offset, high);
+    *to->d++ = tt_extend_13(offset, high);
 }
 
-static uint32_t *put_zeros(uint32_t *to, const uint32_t *end, int32_t plane)
+static inline void put_zeros(tt_plane_cursor *to, const uint32_t *end)
 {
-    for (; to < end; to++) {
-        to[0] = 0;
-        to[plane] = 0;
-        to[2 * plane] = 0;
-        to[3 * plane] = 0;
+    while (to->a < end) {
+        __asm__ volatile("str %[zero], [%[a]], #4\n"
+                         "str %[zero], [%[b]], #4\n"
+                         "str %[zero], [%[c]], #4\n"
+                         "str %[zero], [%[d]], #4\n"
+                         : [a] "+r"(to->a), [b] "+r"(to->b), [c] "+r"(to->c), [d] "+r"(to->d)
+                         : [zero] "r"(0)
+                         : "memory");
     }
-    return to;
+}
+
+/* `pairs` >= 1 pairs of pixels, `step` bytes from pixel to pixel; returns the pixel after them. */
+static const int8_t *put_pairs(tt_plane_cursor *cursor, uint32_t offset, const int8_t *row,
+                               int32_t step, int32_t pairs)
+{
+    tt_plane_cursor to = *cursor;
+    const uint32_t *const end = to.a + pairs;
+    __asm__ volatile("1:\n"
+                     "ldr r4, [%[row]]\n"
+                     "ldr r5, [%[row], %[step]]\n"
+                     "add %[row], %[row], %[step], lsl #1\n"
+                     "pkhbt r6, r4, r5, lsl #16\n"
+                     "pkhtb r5, r5, r4, asr #16\n"
+                     "sxtab16 r4, %[offset], r6\n"
+                     "str r4, [%[a]], #4\n"
+                     "sxtab16 r6, %[offset], r6, ror #8\n"
+                     "str r6, [%[b]], #4\n"
+                     "sxtab16 r4, %[offset], r5\n"
+                     "str r4, [%[c]], #4\n"
+                     "sxtab16 r5, %[offset], r5, ror #8\n"
+                     "str r5, [%[d]], #4\n"
+                     "ldr r4, %[end]\n"
+                     "cmp %[a], r4\n"
+                     "bne 1b\n"
+                     : [row] "+r"(row), [a] "+r"(to.a), [b] "+r"(to.b), [c] "+r"(to.c),
+                       [d] "+r"(to.d)
+                     : [step] "r"(step), [offset] "r"(offset), [end] "m"(end)
+                     : "r4", "r5", "r6", "cc", "memory");
+    *cursor = to;
+    return row;
+}
+
+static inline int32_t smaller(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
 }
 
 /* A row of four channels. */
-static void stage_words(const tt_plane_shape *shape, const tt_plane_source *source, uint32_t *to,
+static void stage_words(tt_plane_cursor to, const uint32_t *end, const tt_plane_source *source,
                         const int8_t *row)
 {
     const uint32_t offset = tt_both_halves(-source->zero_point);
     const uint32_t zeros = (uint32_t)(uint8_t)source->zero_point * 0x01010101u;
-    const int32_t plane = shape->plane;
     const int32_t channels = source->channels;
-    const uint32_t *const end = to + shape->pitch;
     int32_t left = source->width;
-    to = put_zeros(to, to + source->pad_w / 2, plane);
+    put_zeros(&to, to.a + source->pad_w / 2);
     if ((source->pad_w & 1) != 0) {
-        put(to++, plane, offset, zeros, tt_load32(row));
+        put(&to, offset, zeros, tt_load32(row));
         row += channels;
         left--;
     }
-    for (; to < end && left > 1; left -= 2) {
-        put(to++, plane, offset, tt_load32(row), tt_load32(row + channels));
-        row += 2 * channels;
+    const int32_t pairs = smaller(left / 2, (int32_t)(end - to.a));
+    if (pairs > 0) {
+        row = put_pairs(&to, offset, row, channels, pairs);
     }
-    if (to < end && left > 0) {
-        put(to++, plane, offset, tt_load32(row), zeros);
+    if (to.a < end) {
+        if ((left & 1) != 0) {
+            put(&to, offset, tt_load32(row), zeros);
+        }
+        put_zeros(&to, end);
     }
-    put_zeros(to, end, plane);
 }
 
 /* A row of four channels with a zero after each pixel, or before it where the padding is odd. */
-static void stage_words_between(const tt_plane_shape *shape, const tt_plane_source *source,
-                                uint32_t *to, const int8_t *row)
+static void stage_words_between(tt_plane_cursor to, const uint32_t *end,
+                                const tt_plane_source *source, const int8_t *row)
 {
-    const int32_t plane = shape->plane;
-    const uint32_t *const end = to + shape->pitch;
     const bool odd = (source->pad_w & 1) != 0;
-    to = put_zeros(to, to + source->pad_w / 2, plane);
-    for (int32_t left = source->width; to < end && left > 0; left--) {
+    put_zeros(&to, to.a + source->pad_w / 2);
+    for (int32_t left = source->width; to.a < end && left > 0; left--) {
         const uint32_t word = tt_load32(row);
-        put(to++, plane, 0, odd ? 0 : word, odd ? word : 0);
+        put(&to, 0, odd ? 0 : word, odd ? word : 0);
         row += source->channels;
     }
-    put_zeros(to, end, plane);
+    put_zeros(&to, end);
 }
 
-static void stage_row(const tt_plane_shape *shape, const tt_plane_source *source, uint32_t *to,
-                      const int8_t *row, int32_t count)
+/* A row of less than four channels. */
+static void stage_few(const tt_plane_shape *shape, tt_plane_cursor to,
+                      const tt_plane_source *source, const int8_t *row, int32_t count)
 {
     const uint32_t offset = tt_both_halves(-source->zero_point);
     const uint32_t zeros = (uint32_t)(uint8_t)source->zero_point * 0x01010101u;
-    if (count == TT_PLANES && shape->up == 1) {
-        stage_words(shape, source, to, row);
-    } else if (count == TT_PLANES) {
-        stage_words_between(shape, source, to, row);
-    } else {
-        int32_t column = -source->pad_w;
-        for (int32_t i = 0; i < shape->pitch; i++) {
-            put(to + i, shape->plane, offset,
-                pixel(source, shape->up, row, column, count, zeros),
-                pixel(source, shape->up, row, column + 1, count, zeros));
-            column += 2;
-        }
+    int32_t column = -source->pad_w;
+    for (int32_t i = 0; i < shape->pitch; i++) {
+        put(&to, offset, pixel(source, shape->up, row, column, count, zeros),
+            pixel(source, shape->up, row, column + 1, count, zeros));
+        column += 2;
     }
 }
 
 void tt_stage_planes(const tt_plane_shape *shape, const tt_plane_source *source, int32_t first,
                      int32_t end, int32_t count)
 {
-    uint32_t *to = shape->planes;
-    for (int32_t row = first; row < end; row++) {
-        if (row >= 0 && row < source->height) {
-            stage_row(shape, source, to, source->data + row * source->width * source->channels,
-                      count);
+    uint32_t *at = shape->planes;
+    for (int32_t y = first; y < end; y++) {
+        tt_plane_cursor to = {at, at + shape->plane, at + 2 * shape->plane, at + 3 * shape->plane};
+        const int8_t *row = source->data + y * source->width * source->channels;
+        at += shape->pitch;
+        if (y < 0 || y >= source->height) {
+            put_zeros(&to, at);
+        } else if (count < TT_PLANES) {
+            stage_few(shape, to, source, row, count);
+        } else if (shape->up == 1) {
+            stage_words(to, at, source, row);
         } else {
-            put_zeros(to, to + shape->pitch, shape->plane);
+            stage_words_between(to, at, source, row);
         }
-        to += shape->pitch;
     }
 }
 
