@@ -98,6 +98,7 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params, const tt_
     const tt_window *w = &params->window;
     const int32_t positions = w->in_h * w->in_w;
     const int32_t block = params->block;
+    const float unit = *io->folded_scale * params->gain;
     tt_input_error_work work = {.params = params, .io = io};
     work.taps = w->kernel_h * w->kernel_w;
     work.quads = work.taps * tt_quads(params->out_c);
@@ -106,7 +107,7 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params, const tt_
     work.sums = (int32_t *)(void *)(work.positions + block / 2 * work.quads * TT_QUAD_WORDS);
     work.no_error = (int8_t *)(work.sums + 2 * block);
     work.key = tt_stream_key(step, params->stream);
-    work.requantizer = tt_error_begin(*io->range, work.key);
+    work.requantizer = tt_error_begin(tt_error_limit(*io->range, unit), work.key);
     memset(work.no_error, 0, params->out_c);
     for (int32_t first = 0; first < positions; first += block) {
         const int32_t end = first + block < positions ? first + block : positions;
@@ -120,8 +121,8 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params, const tt_
             }
         }
     }
-    *io->error_scale = tt_error_scale(&work.requantizer, *io->folded_scale * params->gain);
-    *io->range = tt_error_next_range(&work.requantizer, *io->range, step);
+    *io->error_scale = tt_error_scale(&work.requantizer, unit);
+    *io->range = tt_error_next_range(&work.requantizer, *io->range, unit, step);
 }
 
 #endif

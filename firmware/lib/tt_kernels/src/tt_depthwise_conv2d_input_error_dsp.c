@@ -64,18 +64,19 @@ void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_param
         tt_depthwise_conv2d_input_error_plain(params, io, step);
         return;
     }
+    const float unit = *io->folded_scale * params->gain;
     tt_depthwise_error_work work = {.params = params, .io = io};
     work.shape = tt_plane_shape_of(w->kernel_w, 1, w->in_w, params->band, io->scratch);
     work.shape.up = w->stride_w;
     work.key = tt_stream_key(step, params->stream);
-    work.requantizer = tt_error_begin(*io->range, work.key);
+    work.requantizer = tt_error_begin(tt_error_limit(*io->range, unit), work.key);
     for (int32_t c = 0; c < params->in_c; c += TT_PLANES) {
         for (int32_t row = 0; row < w->in_h; row += params->band) {
             band(&work, c, row);
         }
     }
-    *io->error_scale = tt_error_scale(&work.requantizer, *io->folded_scale * params->gain);
-    *io->range = tt_error_next_range(&work.requantizer, *io->range, step);
+    *io->error_scale = tt_error_scale(&work.requantizer, unit);
+    *io->range = tt_error_next_range(&work.requantizer, *io->range, unit, step);
 }
 
 #endif

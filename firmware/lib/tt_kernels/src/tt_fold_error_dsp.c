@@ -12,7 +12,8 @@ void tt_fold_error(const tt_fold_error_params *params, const tt_fold_error_io *i
                    const tt_step *step)
 {
     const uint32_t key = tt_stream_key(step, params->stream);
-    tt_error_requantizer requantizer = tt_error_begin(*io->range, key);
+    const float unit = (*io->error_scale * params->gain) * 0x1p-14f;
+    tt_error_requantizer requantizer = tt_error_begin(tt_error_limit(*io->range, unit), key);
     const int16_t *const factors = params->factors;
     const int8_t *const error = io->error;
     const uint8_t *const mask = io->mask;
@@ -37,9 +38,8 @@ void tt_fold_error(const tt_fold_error_params *params, const tt_fold_error_io *i
         c++;
         c = c == channels ? 0 : c;
     }
-    const float unit = (*io->error_scale * params->gain) * 0x1p-14f;
     *io->result_scale = tt_error_scale(&requantizer, unit);
-    *io->range = tt_error_next_range(&requantizer, *io->range, step);
+    *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }
 
 #endif
