@@ -1,3 +1,7 @@
+#include "tt_dsp.h"
+
+#if !TT_DSP
+
 #include "tt_fixed_point.h"
 #include "tt_kernels.h"
 
@@ -32,3 +36,5 @@ void tt_add_s8(const tt_add_s8_params *params, const tt_add_s8_io *io)
         }
     }
 }
+
+#endif

@@ -2,6 +2,7 @@
 
 #if TT_DSP
 
+#include "tt_bytes.h"
 #include "tt_fixed_point.h"
 #include "tt_kernels.h"
 #include "tt_matmul_dsp.h"
@@ -26,18 +27,18 @@ static void gather(const tt_conv_work *work, int8_t *to, int32_t top, int32_t le
     const tt_taps columns = tt_valid_taps(left, w->in_w, w->kernel_w, w->dilation_w);
     const int32_t wide = columns.end - columns.first;
     if (rows.end - rows.first != w->kernel_h || wide != w->kernel_w) {
-        memset(to, work->params->input_zero_point, (size_t)work->terms);
+        tt_fill_bytes(to, (int8_t)work->params->input_zero_point, (size_t)work->terms);
     }
     for (int32_t ky = rows.first; ky < rows.end && wide > 0; ky++) {
         const int32_t row = (top + ky * w->dilation_h) * w->in_w;
         int8_t *at = to + (ky * w->kernel_w + columns.first) * in_c;
         const int8_t *from = work->io->input + (row + left + columns.first * w->dilation_w) * in_c;
         if (w->dilation_w == 1u) {
-            tt_copy_bytes(at, from, wide * in_c);
+            tt_copy_bytes(at, from, (size_t)(wide * in_c));
             continue;
         }
         for (int32_t kx = 0; kx < wide; kx++) {
-            tt_copy_bytes(at, from, in_c);
+            tt_copy_bytes(at, from, (size_t)in_c);
             at += in_c;
             from += w->dilation_w * in_c;
         }

@@ -151,18 +151,4 @@ void tt_stage_columns(uint32_t *staged, int32_t pair_words, const tt_byte_column
     }
 }
 
-__attribute__((optimize("no-tree-loop-distribute-patterns"))) void
-tt_copy_bytes(int8_t *to, const int8_t *from, int32_t count)
-{
-    for (; count >= 4; count -= 4) {
-        const uint32_t word = tt_load32(from);
-        memcpy(to, &word, sizeof word);
-        to += 4;
-        from += 4;
-    }
-    for (; count > 0; count--) {
-        *to++ = *from++;
-    }
-}
-
 #endif

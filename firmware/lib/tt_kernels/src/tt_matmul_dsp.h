@@ -35,9 +35,6 @@ typedef struct tt_byte_columns {
 /* Stages up to four columns: the first two at `staged`, the others `pair_words` later. */
 void tt_stage_columns(uint32_t *staged, int32_t pair_words, const tt_byte_columns *source);
 
-/* Copies bytes; the library's memcpy goes byte by byte where it is built for size. */
-void tt_copy_bytes(int8_t *to, const int8_t *from, int32_t count);
-
 typedef struct tt_sums {
     int32_t a0, a1, b0, b1; /* row of x (a, b) times row of w (0, 1) */
 } tt_sums;
