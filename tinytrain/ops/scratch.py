@@ -9,7 +9,7 @@ from __future__ import annotations
 from tinytrain.ops.geometry import Window
 
 BUDGET_BYTES = 8192
-MAX_BLOCK = 32
+MAX_BLOCK = 64
 
 
 def quads(terms: int) -> int:

@@ -43,11 +43,13 @@ static void band(tt_depthwise_error_work *work, int32_t channel, int32_t first_r
         } else {
             tt_sum_plane_between(shape, shape->planes + c * shape->plane, rows, (top & 1) != 0);
         }
-        for (int32_t row = 0; row < rows; row++) {
+        /* rows without a rest lie one after the other, as the pixels do */
+        const bool whole = shape->out_w == w->in_w;
+        for (int32_t row = 0; row < (whole ? 1 : rows); row++) {
             const int32_t index = (first_row + row) * w->in_w * in_c + channel + c;
             const tt_error_column column = {.sums = shape->sums + row * shape->out_w,
                                             .sum_step = 1,
-                                            .count = w->in_w,
+                                            .count = whole ? rows * w->in_w : w->in_w,
                                             .out = work->io->error + index,
                                             .out_step = in_c,
                                             .index = (uint32_t)index};

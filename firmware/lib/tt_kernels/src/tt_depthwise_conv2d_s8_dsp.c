@@ -11,18 +11,16 @@ static void finish(const tt_depthwise_conv2d_s8_params *p, const tt_plane_shape 
                    const tt_channel *channel, int32_t c, int32_t rows, int8_t *out)
 {
     const int32_t step = p->in_c * p->multiple;
-    const int32_t wide = p->window.out_w;
+    /* rows without a rest lie one after the other, as the pixels do */
+    const bool whole = shape->out_w == p->window.out_w;
+    const int32_t wide = whole ? p->window.out_w * rows : p->window.out_w;
     const int32_t *sums = shape->sums;
+    rows = whole ? 1 : rows;
     const tt_channel own = *channel;
     const bool fast = own.fast && p->output.act_min == -128 && p->output.act_max == 127;
     for (int32_t row = 0; row < rows; row++) {
         if (fast) {
-            const int32_t *const end = sums + wide;
-#pragma GCC unroll 2
-            for (const int32_t *at = sums; at < end; at++) {
-                *out = (int8_t)tt_saturate8(tt_fast_requantize(&own, *at));
-                out += step;
-            }
+            out = tt_requantize_column(&own, sums, wide, out, step);
         } else {
             for (int32_t i = 0; i < wide; i++) {
                 *out = tt_requantize(&p->output, c, sums[i]);

@@ -118,6 +118,11 @@ typedef struct tt_channel {
 
 #define TT_FAST_LIMIT (1 << 30)
 
+/* `count` sums of a `fast` channel to bytes `step` apart; the activation's bounds are those of int8.
+ * Returns the place after them. */
+int8_t *tt_requantize_column(const tt_channel *channel, const int32_t *sums, int32_t count,
+                             int8_t *out, int32_t step);
+
 tt_channel tt_channel_of(const tt_output_stage *stage, const int32_t *bias, int32_t channel,
                          int32_t terms);
 

@@ -2,30 +2,63 @@
 
 #if TT_DSP
 
+/* What the loop below keeps in memory, for want of registers. */
+typedef struct tt_error_loop {
+    const int32_t *end;
+    int32_t sum_bytes;
+    int32_t out_step;
+    uint32_t counter_step;
+} tt_error_loop;
+
 void tt_requantize_errors(tt_error_requantizer *requantizer, uint32_t key,
                           const tt_error_column *column)
 {
-    const tt_error_requantizer r = *requantizer;
     const int32_t *sums = column->sums;
-    const int32_t sum_step = column->sum_step;
     int8_t *out = column->out;
-    const int32_t out_step = column->out_step;
-    const uint32_t counter_step = (uint32_t)out_step * TT_GOLDEN;
-    const uint32_t first = key + column->index * TT_GOLDEN;
-    const uint32_t end = first + (uint32_t)column->count * counter_step;
-    uint32_t seen = (uint32_t)r.seen;
-    for (uint32_t counter = first; counter != end; counter += counter_step) {
-        const int32_t sum = *sums;
-        sums += sum_step;
-        /* |sum| > seen, in one comparison */
-        if (__builtin_expect((uint32_t)sum + seen > 2u * seen, 0)) {
-            seen = (uint32_t)(sum < 0 ? -sum : sum);
-        }
-        const uint32_t noise = tt_random_at(counter) >> 16;
-        const int32_t a = tt_saturate16((sum + r.half) >> r.shift);
-        *out = (int8_t)tt_saturate8_asr16((int32_t)((uint32_t)(a * r.multiplier) + noise));
-        out += out_step;
-    }
+    uint32_t counter = key + column->index * TT_GOLDEN;
+    uint32_t seen = (uint32_t)requantizer->seen;
+    tt_error_loop loop;
+    const tt_error_loop *const at = &loop;
+    loop.end = sums + column->count * column->sum_step;
+    loop.sum_bytes = 4 * column->sum_step;
+    loop.out_step = column->out_step;
+    loop.counter_step = (uint32_t)column->out_step * TT_GOLDEN;
+    __asm__ volatile("b 1f\n"
+                     "8:\n"
+                     "cmp r3, #0\n"
+                     "ite lt\n"
+                     "rsblt %[seen], r3, #0\n"
+                     "movge %[seen], r3\n"
+                     "b 2f\n"
+                     "1:\n"
+                     "ldr r3, [%[sums]]\n"
+                     "add r4, r3, %[seen]\n"
+                     "cmp r4, %[seen], lsl #1\n"
+                     "bhi 8b\n"
+                     "2:\n"
+                     "eor r4, %[counter], %[counter], lsr #15\n"
+                     "mul r4, r4, %[mix0]\n"
+                     "add r3, r3, %[half]\n"
+                     "asr r3, r3, %[shift]\n"
+                     "eor r4, r4, r4, lsr #12\n"
+                     "mul r4, r4, %[mix1]\n"
+                     "ssat r3, #16, r3\n"
+                     "mul r3, r3, %[multiplier]\n"
+                     "add r3, r3, r4, lsr #16\n"
+                     "ssat r3, #8, r3, asr #16\n"
+                     "ldr r4, %[at]\n"
+                     "strb r3, [%[out]]\n"
+                     "ldm r4, {r3, r4, r5, r6}\n"
+                     "add %[sums], %[sums], r4\n"
+                     "add %[out], %[out], r5\n"
+                     "add %[counter], %[counter], r6\n"
+                     "cmp %[sums], r3\n"
+                     "bne 1b\n"
+                     : [sums] "+r"(sums), [out] "+r"(out), [counter] "+r"(counter), [seen] "+r"(seen)
+                     : [half] "r"(requantizer->half), [shift] "r"(requantizer->shift),
+                       [multiplier] "r"(requantizer->multiplier), [mix0] "r"(UINT32_C(0x2C1B3C6D)),
+                       [mix1] "r"(UINT32_C(0x297A2D39)), [at] "m"(at), [block] "m"(loop)
+                     : "r3", "r4", "r5", "r6", "cc", "memory");
     requantizer->seen = (int32_t)seen;
 }
 
