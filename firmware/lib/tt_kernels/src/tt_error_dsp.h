@@ -9,8 +9,8 @@
 /* A column of sums that becomes a column of errors. */
 typedef struct tt_error_column {
     const int32_t *sums;
-    int32_t sum_step;
-    int32_t count;
+    int32_t sum_step; /* 1 or 2 */
+    int32_t count;    /* at least one */
     int8_t *out;
     int32_t out_step;
     uint32_t index; /* of the first element in the tensor, for its random number */

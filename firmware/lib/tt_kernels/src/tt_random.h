@@ -5,6 +5,8 @@
 #include "tt_types.h"
 
 #define TT_GOLDEN UINT32_C(0x9E3779B9)
+#define TT_RANDOM_FIRST UINT32_C(0x2C1B3C6D)
+#define TT_RANDOM_SECOND UINT32_C(0x297A2D39)
 
 static inline uint32_t tt_mix32(uint32_t x)
 {
@@ -31,9 +33,9 @@ static inline uint32_t tt_random_at(uint32_t counter)
 {
     uint32_t x = counter;
     x ^= x >> 15;
-    x *= UINT32_C(0x2C1B3C6D);
+    x *= TT_RANDOM_FIRST;
     x ^= x >> 12;
-    x *= UINT32_C(0x297A2D39);
+    x *= TT_RANDOM_SECOND;
     return x;
 }
 
