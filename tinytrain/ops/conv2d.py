@@ -18,7 +18,7 @@ from tinytrain.ops import weight_update as wu
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Step, TfliteOp, optional
 from tinytrain.ops.bias import emit_bias_update
 from tinytrain.ops.fold_error import emit_fold, requantize_errors
-from tinytrain.ops.scratch import input_error_scratch, matmul_scratch
+from tinytrain.ops.scratch import input_error_scratch, matmul_scratch, update_scratch
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
 
 # 128 * 255 * positions must stay below 2^31
@@ -314,13 +314,16 @@ class Conv2DUpdate(OpDef):
         return graph[op.inputs[1]].size * kernel[0] * kernel[1] * channels
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
-        """`tt_conv2d_update`; scratch holds the gradient of one tap's row of input channels."""
+        """`tt_conv2d_update`; the plain kernel keeps the gradient of one tap's input channels."""
         trained = self.trained_channels(op, graph)
+        window = self.window(op, graph)
+        block, scratch = update_scratch(window.positions, trained)
         return KernelCall(
             "tt_conv2d_update",
             {
-                "window": self.window(op, graph).params,
+                "window": window.params,
                 "trained_channels": trained,
+                "block": block,
                 "in_c": graph[op.inputs[3]].shape[-1],
                 "out_c": graph[op.inputs[1]].shape[-1],
                 "input_zero_point": op.int("zero_point"),
@@ -328,7 +331,7 @@ class Conv2DUpdate(OpDef):
                 "rule": wu.update_params(op),
             },
             update_io(op),
-            scratch_bytes=4 * trained,
+            scratch_bytes=max(scratch, 4 * trained),
             takes_step=True,
         )
 

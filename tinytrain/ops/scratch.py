@@ -54,6 +54,19 @@ def matmul_scratch(terms: int, rows: int, gathered: bool) -> tuple[int, int]:
     return block, fixed + block * row_bytes
 
 
+def update_scratch(positions: int, channels: int) -> tuple[int, int]:
+    """(block, scratch bytes) of a convolution's update; (0, 0) where it would take too much.
+
+    Args:
+        channels: trained input channels, staged along with errors over all positions.
+    """
+    column_bytes = 8 * quads(positions)
+    fixed = 4 * column_bytes + 4 * positions
+    four = 4 * (column_bytes + 8)
+    fours = min((BUDGET_BYTES - fixed) // four, quads(channels))
+    return (4 * fours, fixed + fours * four) if fours > 0 else (0, 0)
+
+
 PLANES = 4
 PACKED_FILTER_BYTES = 4 * 7 * 8
 MAX_BAND = 64

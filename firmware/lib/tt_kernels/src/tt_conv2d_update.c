@@ -1,4 +1,5 @@
 #include "tt_dot.h"
+#include "tt_dsp.h"
 #include "tt_kernels.h"
 
 /* scratch[i] = gradient of weight (o, ky, kx, i), summed over output positions. */
@@ -26,8 +27,8 @@ static void accumulate(const tt_conv2d_update_params *p, const tt_update_io *io,
     }
 }
 
-void tt_conv2d_update(const tt_conv2d_update_params *params, const tt_conv2d_update_io *io,
-                      const tt_step *step)
+void tt_conv2d_update_plain(const tt_conv2d_update_params *params, const tt_conv2d_update_io *io,
+                            const tt_step *step)
 {
     tt_updater updater = tt_update_begin(&params->rule, io, step);
     const int32_t taps = params->window.kernel_h * params->window.kernel_w;
@@ -36,14 +37,26 @@ void tt_conv2d_update(const tt_conv2d_update_params *params, const tt_conv2d_upd
         const tt_step_multiplier multiplier =
             tt_step_multiplier_of(updater.base * params->rule.factors[o]);
         for (int32_t tap = 0; tap < taps; tap++) {
-            accumulate(params, io, o, tap / params->window.kernel_w, tap % params->window.kernel_w);
-            const int32_t row = (o * taps + tap) * params->in_c;
-            for (int32_t i = 0; i < params->trained_channels; i++) {
-                const int32_t channel = params->channels != NULL ? params->channels[i] : i;
-                tt_update_weight(&updater, io, tt_weight_delta(io->scratch[i], multiplier),
-                                 (uint32_t)(row + channel), index++);
-            }
+            accumulate(params, io, o, tap / params->window.kernel_w,
+                       tap % params->window.kernel_w);
+            const tt_weight_row row = {.gradient = io->scratch,
+                                       .step = 1,
+                                       .count = params->trained_channels,
+                                       .multiplier = multiplier,
+                                       .at = (uint32_t)((o * taps + tap) * params->in_c),
+                                       .channels = params->channels,
+                                       .index = index};
+            tt_update_row(&updater, io, &row);
+            index += params->trained_channels;
         }
     }
     tt_update_end(&updater, io);
 }
+
+#if !TT_DSP
+void tt_conv2d_update(const tt_conv2d_update_params *params, const tt_conv2d_update_io *io,
+                      const tt_step *step)
+{
+    tt_conv2d_update_plain(params, io, step);
+}
+#endif

@@ -239,6 +239,7 @@ void tt_depthwise_conv2d_input_error_plain(const tt_depthwise_conv2d_input_error
 typedef struct tt_conv2d_update_params {
     tt_window window;
     uint16_t trained_channels; /* channels of `input` */
+    uint16_t block;            /* of them staged at a time, a multiple of 4; 0: the plain kernel */
     uint16_t in_c, out_c;      /* of the weights */
     int32_t input_zero_point;
     const uint16_t *channels; /* of the trained ones in the weights; NULL: all */
@@ -247,6 +248,9 @@ typedef struct tt_conv2d_update_params {
 typedef tt_update_io tt_conv2d_update_io;
 void tt_conv2d_update(const tt_conv2d_update_params *params, const tt_conv2d_update_io *io,
                       const tt_step *step);
+/* the same in portable C, of any size */
+void tt_conv2d_update_plain(const tt_conv2d_update_params *params, const tt_conv2d_update_io *io,
+                            const tt_step *step);
 
 typedef struct tt_depthwise_conv2d_update_params {
     tt_window window;

@@ -116,9 +116,11 @@ static const int8_t *stage_squares(uint32_t *staged, int32_t pair_words,
     return from;
 }
 
-/* `count` bytes as a word, zeros above. */
-static uint32_t load_part(const int8_t *from, int32_t count)
+uint32_t tt_load_part(const int8_t *from, int32_t count)
 {
+    if (count == 4) {
+        return tt_load32(from);
+    }
     uint32_t word = 0;
     for (int32_t i = 0; i < count; i++) {
         word |= (uint32_t)(uint8_t)from[i] << (8 * i);
@@ -138,7 +140,7 @@ void tt_stage_columns(uint32_t *staged, int32_t pair_words, const tt_byte_column
     while (left > 0) {
         uint32_t rows[4] = {0, 0, 0, 0};
         for (int32_t i = 0; i < 4 && i < left; i++) {
-            rows[i] = load_part(from, source->columns);
+            rows[i] = tt_load_part(from, source->columns);
             from += source->stride;
         }
         if (source->columns > 2) {

@@ -23,6 +23,9 @@ static inline int32_t tt_quads(int32_t terms)
 uint32_t *tt_stage_rows(uint32_t *staged, const int8_t *row0, const int8_t *row1, int32_t terms,
                         uint32_t offset);
 
+/* 1 to 4 bytes as a word, zeros above. */
+uint32_t tt_load_part(const int8_t *from, int32_t count);
+
 /* A matrix of bytes to be staged along its columns. */
 typedef struct tt_byte_columns {
     const int8_t *first; /* top of the first column */

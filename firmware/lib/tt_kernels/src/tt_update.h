@@ -69,4 +69,18 @@ void tt_update_weight(tt_updater *updater, const tt_update_io *io, int32_t delta
 
 void tt_update_end(const tt_updater *updater, const tt_update_io *io);
 
+/* Gradients of weights that stand in a row. */
+typedef struct tt_weight_row {
+    const int32_t *gradient;
+    int32_t step; /* words from one to the next */
+    int32_t count;
+    tt_step_multiplier multiplier;
+    uint32_t at;              /* of the row's start in the weights */
+    const uint16_t *channels; /* places from there; NULL: one after the other */
+    uint32_t index;           /* of the first among the trained ones */
+} tt_weight_row;
+
+/* Takes a step of all of them. */
+void tt_update_row(tt_updater *updater, const tt_update_io *io, const tt_weight_row *row);
+
 #endif
