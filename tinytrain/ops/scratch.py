@@ -49,7 +49,7 @@ def matmul_scratch(terms: int, rows: int, gathered: bool) -> tuple[int, int]:
         gathered: whether two rows of bytes are collected before they are staged.
     """
     row_bytes = 8 * quads(terms)
-    fixed = 2 * row_bytes + (row_bytes if gathered else 0)
+    fixed = 2 * row_bytes + (row_bytes + 4 if gathered else 0)  # copied by the word
     block = block_of(terms, rows, fixed)
     return block, fixed + block * row_bytes
 

@@ -18,6 +18,30 @@ typedef struct tt_conv_work {
     uint32_t offset;
 } tt_conv_work;
 
+/* Short pieces one after the other, each with its bytes beyond the last whole word: the next piece
+ * writes over them. Returns false where they would leave the input. */
+static bool gather_inside(const tt_conv_work *work, int8_t *to, int32_t top, int32_t left)
+{
+    const tt_window *w = &work->params->window;
+    const int32_t in_c = work->params->in_c;
+    const int32_t bytes = w->kernel_w * in_c;
+    const int32_t row_bytes = w->in_w * in_c;
+    if (top < 0 || left < 0 || w->dilation_w != 1u || w->dilation_h != 1u ||
+        left + w->kernel_w > w->in_w || top + w->kernel_h >= w->in_h) {
+        return false;
+    }
+    const int8_t *from = work->io->input + (top * w->in_w + left) * in_c;
+    for (int32_t ky = 0; ky < w->kernel_h; ky++) {
+        for (int32_t i = 0; i < bytes; i += 4) {
+            const uint32_t word = tt_load32(from + i);
+            __asm__ volatile("str %0, [%1]" : : "r"(word), "r"(to + i) : "memory");
+        }
+        from += row_bytes;
+        to += bytes;
+    }
+    return true;
+}
+
 /* The bytes of a window whose first tap is at (top, left), in the order of the weights. */
 static void gather(const tt_conv_work *work, int8_t *to, int32_t top, int32_t left)
 {
@@ -56,7 +80,9 @@ static const int8_t *window_of(const tt_conv_work *work, int32_t position, int8_
     if (w->kernel_h == 1u && w->kernel_w == 1u) {
         return work->io->input + (top * w->in_w + left) * work->params->in_c;
     }
-    gather(work, buffer, top, left);
+    if (!gather_inside(work, buffer, top, left)) {
+        gather(work, buffer, top, left);
+    }
     return buffer;
 }
 

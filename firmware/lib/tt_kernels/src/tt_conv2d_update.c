@@ -42,6 +42,7 @@ void tt_conv2d_update_plain(const tt_conv2d_update_params *params, const tt_conv
             const tt_weight_row row = {.gradient = io->scratch,
                                        .step = 1,
                                        .count = params->trained_channels,
+                                       .gradient_max = params->window.out_h * params->window.out_w * (128 * 255),
                                        .multiplier = multiplier,
                                        .at = (uint32_t)((o * taps + tap) * params->in_c),
                                        .channels = params->channels,

@@ -82,6 +82,7 @@ static void two_channels(tt_update_work *work, const uint32_t *errors, int32_t o
             .gradient = work->sums + k,
             .step = 2,
             .count = end - first,
+            .gradient_max = work->positions * (128 * 255),
             .multiplier = tt_step_multiplier_of(work->updater.base * p->rule.factors[o + k]),
             .at = (uint32_t)(filter_row * p->in_c + (chosen ? 0 : first)),
             .channels = chosen ? p->channels + first : NULL,

@@ -74,6 +74,7 @@ typedef struct tt_weight_row {
     const int32_t *gradient;
     int32_t step; /* words from one to the next */
     int32_t count;
+    int32_t gradient_max; /* that no magnitude exceeds */
     tt_step_multiplier multiplier;
     uint32_t at;              /* of the row's start in the weights */
     const uint16_t *channels; /* places from there; NULL: one after the other */
