@@ -3,11 +3,13 @@
 In: cases, each an operator with its input values and expected output values. Out: nothing, or a
 failed assertion. One small C program holds all cases; it is compiled twice: optimized, with guard
 bytes round every tensor, and with the address and undefined-behaviour sanitizers, where every
-tensor is a heap block of its own. Must not know: operators, code generation.
+tensor is a heap block of its own. With TINYTRAIN_KERNELS_ON=<board> it runs in the emulator instead,
+with the kernels for that board. Must not know: operators, code generation.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.support.kernels_on_board import DRIVER, run_on
 from tests.support.tflite_writer import Array
 from tinytrain.errors import ToolError
 from tinytrain.ir import Graph, Op
@@ -24,6 +27,7 @@ from tinytrain.ops.base import KernelCall, Param, Step, definition
 from tinytrain.toolchain.host import STRICT_FLAGS, compile_program
 
 KERNELS = Path(__file__).resolve().parents[2] / "firmware" / "lib" / "tt_kernels" / "src"
+_SHARED = (KERNELS / "tt_update.c", KERNELS / "tt_update_row.c")
 GUARD_BYTES = 64
 _C_TYPES = {
     "int8": "int8_t",
@@ -149,6 +153,10 @@ def assert_kernels(cases: Iterable[Case]) -> None:
     listed = list(cases)
     listed += [shared for case in listed for shared in in_place_cases(case)]
     assert listed
+    board = os.environ.get("TINYTRAIN_KERNELS_ON", "")
+    if board:
+        _check_on(listed, board)
+        return
     _check(listed, sanitize=False)
     try:
         _check(listed, sanitize=True)
@@ -162,14 +170,27 @@ def _check(cases: Sequence[Case], *, sanitize: bool) -> None:
     data = b"".join(len(b).to_bytes(4, "little") + b for blocks in given for b in blocks.values())
     done = subprocess.run([_compile(cases, sanitize)], input=data, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
+    _compare_all(cases, given, done.stdout)
+
+
+def _check_on(cases: Sequence[Case], board: str) -> None:
+    """The same in the emulator, with the kernels that the board's compiler chooses."""
+    given = [case.blocks() for case in cases]
+    data = b"".join(len(b).to_bytes(4, "little") + b for blocks in given for b in blocks.values())
+    _compare_all(cases, given, run_on(board, _source(cases, GUARD_BYTES, DRIVER), data))
+
+
+def _compare_all(
+    cases: Sequence[Case], given: Sequence[Mapping[str, bytes]], output: bytes
+) -> None:
     position = 0
     for case, blocks in zip(cases, given, strict=True):
         results = {}
         for name, before in blocks.items():
-            results[name] = done.stdout[position : position + len(before)]
+            results[name] = output[position : position + len(before)]
             position += len(before)
         _compare(case, blocks, results)
-    assert position == len(done.stdout)
+    assert position == len(output)
 
 
 def _compare(case: Case, before: Mapping[str, bytes], results: Mapping[str, bytes]) -> None:
@@ -194,7 +215,7 @@ def _compile(cases: Sequence[Case], sanitize: bool) -> Path:
         path = Path(folder) / "cases.c"
         path.write_text(_source(cases, 0 if sanitize else GUARD_BYTES))
         return compile_program(
-            [path, *(KERNELS / f"{kernel}.c" for kernel in kernels), KERNELS / "tt_update.c"],
+            [path, *(KERNELS / f"{kernel}.c" for kernel in kernels), *_SHARED],
             include_dirs=[KERNELS],
             # gcc warns of what the sanitizers insert
             flags=("-O0",) if sanitize else STRICT_FLAGS,
@@ -202,7 +223,7 @@ def _compile(cases: Sequence[Case], sanitize: bool) -> Path:
         )
 
 
-def _source(cases: Sequence[Case], guard: int) -> str:
+def _source(cases: Sequence[Case], guard: int, driver: str = "") -> str:
     parts = [
         '#include "tt_kernels.h"',
         '#include "tt_random.h"',
@@ -216,7 +237,7 @@ def _source(cases: Sequence[Case], guard: int) -> str:
         rows.append(f"{{call_{number}, {len(case.blocks())}u}}")
     parts += [f"static void call_{i}(void *const *t)\n{{\n{b}\n}}" for b, i in numbers.items()]
     parts.append("static const struct { void (*run)(void *const *); size_t tensors; } cases[] = {")
-    return "\n".join([*parts, ",\n".join(rows), "};", _DRIVER])
+    return "\n".join([*parts, ",\n".join(rows), "};", driver or _DRIVER])
 
 
 def _body(case: Case) -> str:
