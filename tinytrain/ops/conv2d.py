@@ -18,8 +18,8 @@ from tinytrain.ops import weight_update as wu
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Step, TfliteOp, optional
 from tinytrain.ops.bias import emit_bias_update
 from tinytrain.ops.fold_error import emit_fold, requantize_errors
-from tinytrain.ops.scratch import input_error_scratch, matmul_scratch, update_scratch
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
+from tinytrain.ops.scratch import input_error_scratch, matmul_scratch, update_scratch
 
 # 128 * 255 * positions must stay below 2^31
 MAX_POSITIONS = (2**31 - 1) // (128 * 255)
