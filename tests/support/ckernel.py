@@ -3,8 +3,8 @@
 In: cases, each an operator with its input values and expected output values. Out: nothing, or a
 failed assertion. One small C program holds all cases; it is compiled twice: optimized, with guard
 bytes round every tensor, and with the address and undefined-behaviour sanitizers, where every
-tensor is a heap block of its own. With TINYTRAIN_KERNELS_ON=<board> it runs in the emulator instead,
-with the kernels for that board. Must not know: operators, code generation.
+tensor is a heap block of its own. With TINYTRAIN_KERNELS_ON=<board> it runs in the emulator,
+with the kernels for that board, instead. Must not know: operators, code generation.
 """
 
 from __future__ import annotations
