@@ -68,7 +68,7 @@ def test_samples_become_targets_at_the_scale_of_the_output(tmp_path: Path) -> No
 )
 def test_wrong_arrays_are_refused(change: dict[str, object], tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
-    np.savez(path, **{**arrays(), **change})
+    np.savez(path, **{**arrays(), **change})  # type: ignore[arg-type]
     with pytest.raises(InputError) as caught:
         load(path)
     assert str(path) in str(caught.value)
