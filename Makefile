@@ -7,10 +7,10 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check fmt golden bench fuzz clean
+.PHONY: help demo test check fmt golden bench bench-compare fuzz clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/ready-demo ## train a small network on your machine, in under a minute
 	@$(BIN)/tinytrain demo $(ARGS)
@@ -36,6 +36,9 @@ golden: .venv/ready-test ## write the expected files of the tests anew; then rea
 
 bench: .venv/ready-test ## count instructions and bytes of the models at hand, in QEMU
 	@$(BIN)/python scripts/bench.py $(ARGS)
+
+bench-compare: .venv/ready-test ## fail where a count in bench/counts.json grew by more than 2 %; needs the zoo
+	@$(BIN)/tinytrain bench models --compare bench/counts.json $(ARGS)
 
 fuzz: .venv/ready-test ## damaged model files, then damaged frames of the link; ARGS="--seconds 600"
 	@$(BIN)/python scripts/fuzz.py $(ARGS)

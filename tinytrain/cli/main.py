@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from tinytrain.cli import (
+    bench,
     boards,
     compile,
     demo,
@@ -152,6 +153,7 @@ for command in (
     train.train,
     monitor.monitor,
     state.state,
+    bench.bench,
 ):
     main.add_command(command)
 
