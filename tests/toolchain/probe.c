@@ -182,7 +182,7 @@ int main(void)
         return (int)descend(100000u);
     }
     if (equal(words[1], "fault")) {
-        return *(volatile int *)0xd0000000u;
+        return *(volatile int *)0xf0000000u;
     }
     if (equal(words[1], "contraction")) {
         return contraction();

@@ -91,7 +91,7 @@ def test_bus_fault_is_reported_with_its_address(build_probe: BuildProbe, board_n
     done = run(build_probe, board_name, "fault")
     assert done.faulted
     assert "fault: exception 3, pc 0x" in done.stdout
-    assert "bfar 0xd0000000" in done.stdout
+    assert "bfar 0xf0000000" in done.stdout
 
 
 def test_no_fused_multiply_add(build_probe: BuildProbe, board_name: str) -> None:
