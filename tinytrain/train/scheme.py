@@ -40,7 +40,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PRESETS = "head, bias:N, bias:all, last:N, full, or a file (TOML or JSON)"
+PRESETS = "head, bias:N, bias:all, last:N, full, none, or a file (docs/schemes.md)"
 _LAYER_KEYS = {"index", "name", "weights", "bias", "channels", "ratio"}
 _FILE_KEYS = {"head", "bias_last", "layer"}
 
