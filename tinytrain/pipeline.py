@@ -49,6 +49,8 @@ Progress = Callable[[int, int], None]
 
 CALIBRATION_SAMPLES = 16  # whose mean squares set rho and the scale of a fresh classifier
 CALIBRATION_STEPS = 64  # that measure error ranges and step norms without learning, twice
+# Rows are chained only where the arena is larger: on small images chains cost instructions.
+ENOUGH_ARENA_BYTES = 64 * 1024
 CODE_BYTES = 40 * 1024  # allowance for machine code in `plan`, which does not build
 RUNTIME_BYTES = 1024  # allowance for .data and .bss beside the model's memory
 
@@ -127,7 +129,11 @@ def prepare_graph(model: Graph, training: Training, samples: Array | None = None
     graph = prune(differentiate(forward, scheme, training.options, squares))
     live_bytes = LiveProfile()
     graph = split_where_it_saves(
-        graph, lambda split: chain_rows(keep_mask_bits(split), live_bytes), live_bytes
+        graph,
+        lambda split: chain_rows(
+            keep_mask_bits(split), live_bytes, enough_bytes=ENOUGH_ARENA_BYTES
+        ),
+        live_bytes,
     )
     verify(graph)
     return Prepared(training, model, graph, plan_memory(graph))

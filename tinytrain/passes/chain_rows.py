@@ -57,7 +57,9 @@ class _Score:
     places: tuple[int, ...]
 
 
-def chain_rows(graph: Graph, live_bytes: LiveBytes, slack: float = SLACK) -> Graph:
+def chain_rows(
+    graph: Graph, live_bytes: LiveBytes, slack: float = SLACK, enough_bytes: int = 0
+) -> Graph:
     """The graph with chains in place of the operators they are made of.
 
     Args:
@@ -65,11 +67,12 @@ def chain_rows(graph: Graph, live_bytes: LiveBytes, slack: float = SLACK) -> Gra
         live_bytes: bytes of the arena that are needed while each operator runs, for a graph whose
             operators run in order.
         slack: part of the peak by which it may grow again for the sake of speed.
+        enough_bytes: a peak that need not be lowered any further, and to which it may grow again.
     """
     search = _Search(graph, live_bytes)
     spans: tuple[_Span, ...] = ()
     score = search.score(spans)
-    while True:
+    while score.peak > enough_bytes:
         best = (score.peak, score.count, 0, spans)
         for candidate in search.candidates(score, spans):
             found = search.score(candidate)
@@ -77,9 +80,11 @@ def chain_rows(graph: Graph, live_bytes: LiveBytes, slack: float = SLACK) -> Gra
             if (found.peak, found.count) < (score.peak, score.count):
                 best = min(best, (found.peak, found.count, cost, candidate), key=lambda b: b[:3])
         if best[3] == spans:
-            return search.graph_of(_in_batches(search, spans, round(score.peak * (1 + slack))))
+            break
         spans = best[3]
         score = search.score(spans)
+    limit = max(round(score.peak * (1 + slack)), enough_bytes)
+    return search.graph_of(_in_batches(search, spans, limit))
 
 
 def _in_batches(search: _Search, spans: tuple[_Span, ...], limit: int) -> tuple[_Span, ...]:
