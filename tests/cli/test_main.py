@@ -26,6 +26,7 @@ COMMANDS = [
     "train",
     "monitor",
     "state",
+    "bench",
 ]
 
 
