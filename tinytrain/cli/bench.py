@@ -19,7 +19,11 @@ BOARDS = ("mps2-an386", "mps2-an500")
 
 @click.group(short_help="Count instructions of reference models.")
 def bench() -> None:
-    """Count instructions of reference models in QEMU: exact, and the same on every machine."""
+    """Count instructions of reference models in QEMU: the same on every machine.
+
+    \b
+    Example: tinytrain bench models --zoo zoo --json
+    """
 
 
 @bench.command()
