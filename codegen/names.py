@@ -22,8 +22,8 @@ _C_KEYWORDS = frozenset(
 )
 # The model's header is `<name>.h`; these would hide a header of the C library or of the platform.
 _HEADERS = frozenset(
-    """arduino assert complex ctype errno fenv float inttypes iso646 limits locale malloc math
-    memory pthread sched semaphore setjmp signal spi stdalign stdarg stdatomic stdbool stddef
+    """arduino assert complex ctype errno features fenv float inttypes iso646 limits locale malloc
+    math memory pthread sched semaphore setjmp signal spi stdalign stdarg stdatomic stdbool stddef
     stdint stdio stdlib stdnoreturn string strings tgmath threads time uchar unistd wchar wctype
     wire""".split()
 )
@@ -62,7 +62,7 @@ def model_name(wanted: str | None, fallback: str) -> str:
 
 
 def _reserved(name: str) -> bool:
-    return name in _C_KEYWORDS or name in _HEADERS or name.startswith("tt_")
+    return name in _C_KEYWORDS or name in _HEADERS or name == "tt" or name.startswith("tt_")
 
 
 class Names:

@@ -6,7 +6,9 @@ same input gives the same bytes: no time, no absolute path. Must not know how pr
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -181,12 +183,14 @@ def _abi(library: str, header: str, macro: str) -> int:
 def write_project(files: Mapping[str, bytes], directory: Path) -> None:
     """Write a project: to a temporary folder beside `directory`, which then takes its place.
 
-    A folder that holds an earlier project is replaced as a whole.
+    A folder that holds an earlier project is replaced as a whole, but only as it was generated:
+    where a file was changed or added (builds in ``.pio`` aside), all stays as it is.
 
     Raises:
-        InputError: `directory` exists and is not a project of ours, or cannot be written.
+        InputError: `directory` exists and is not an untouched project of ours, is the working
+            folder, or cannot be written.
     """
-    directory = directory.absolute()
+    directory = directory.resolve()
     _check_target(directory)
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -214,14 +218,30 @@ def _replace(fresh: Path, directory: Path, outdated: Path) -> None:
         if builds.is_dir() and not builds.is_symlink():
             shutil.move(str(builds), str(fresh / ".pio"))
         os.replace(directory, outdated)
-    os.replace(fresh, directory)
+    try:
+        os.replace(fresh, directory)
+    except BaseException:
+        if outdated.exists():
+            os.replace(outdated, directory)
+        raise
 
 
 def _check_target(directory: Path) -> None:
     if not directory.exists() and not directory.is_symlink():
         return
     is_empty = directory.is_dir() and not any(directory.iterdir())
-    if is_empty or (directory.is_dir() and (directory / manifest.NAME).is_file()):
+    if Path.cwd().resolve().is_relative_to(directory):
+        raise InputError(
+            "working-folder",
+            "codegen",
+            "the project would replace the folder that this command runs in",
+            where=str(directory),
+            hint="run it from outside of the project",
+        )
+    if is_empty:
+        return
+    if directory.is_dir() and (directory / manifest.NAME).is_file():
+        _check_untouched(directory)
         return
     raise InputError(
         "not-a-project",
@@ -230,3 +250,32 @@ def _check_target(directory: Path) -> None:
         where=str(directory),
         hint="choose a new folder, or remove this one yourself",
     )
+
+
+def _check_untouched(directory: Path) -> None:
+    """Refuse to replace a project in which something was changed or added."""
+    try:
+        document = json.loads((directory / manifest.NAME).read_bytes())
+        known = dict(document["files"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        known = {}
+    touched = []
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if name.split("/")[0] == ".pio" or name == manifest.NAME:
+            continue
+        if path.is_symlink() or path.is_file():
+            same = not path.is_symlink() and hashlib.sha256(path.read_bytes()).hexdigest()
+            if same != known.get(name):
+                touched.append(name)
+        elif path.is_dir() and not any(path.iterdir()):
+            touched.append(f"{name}/")
+    if touched:
+        more = f" and {len(touched) - 3} more" if len(touched) > 3 else ""
+        raise InputError(
+            "project-changed",
+            "codegen",
+            f"the project holds changes that would be lost: {', '.join(touched[:3])}{more}",
+            where=str(directory),
+            hint="choose a new folder, or move these files away",
+        )

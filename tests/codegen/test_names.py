@@ -38,7 +38,7 @@ def test_unique() -> None:
 
 
 def test_model_names_hide_no_header_and_no_symbol() -> None:
-    for name in ("string", "math", "main", "int", "tt_runtime"):
+    for name in ("string", "features", "tt", "math", "main", "int", "tt_runtime"):
         assert model_name(None, name) == f"{name}_model" or name == "tt_runtime"
         with pytest.raises(InputError):
             model_name(name, "x")

@@ -175,7 +175,9 @@ def test_written_as_generated(tmp_path: Path) -> None:
 
 def test_own_projects_are_replaced_but_their_builds_kept(tmp_path: Path) -> None:
     folder = tmp_path / "project"
-    write_project({"manifest.json": b"{}\n", "old.txt": b""}, folder)
+    digest = hashlib.sha256(b"").hexdigest()
+    listed = json.dumps({"files": {"old.txt": digest}}).encode()
+    write_project({"manifest.json": listed, "old.txt": b""}, folder)
     (folder / ".pio").mkdir()
     (folder / ".pio" / "object.o").write_bytes(b"o")
     write_project({"manifest.json": b"{}\n", "new.txt": b""}, folder)
@@ -184,6 +186,29 @@ def test_own_projects_are_replaced_but_their_builds_kept(tmp_path: Path) -> None
         "new.txt": b"",
         ".pio/object.o": b"o",
     }
+
+
+@pytest.mark.parametrize("name", ["src/main.c", "mine.txt", ".git/HEAD"])
+def test_changes_and_additions_are_not_lost(name: str, tmp_path: Path) -> None:
+    files = generate(tiny_plan(tmp_path), boards=BOARDS)
+    folder = tmp_path / "project"
+    write_project(files, folder)
+    write_project(files, tmp_path / "project" / ".." / "project")
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("mine")
+    with pytest.raises(InputError, match=name):
+        write_project(files, folder)
+    assert (folder / name).read_text() == "mine"
+
+
+def test_the_working_folder_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"manifest.json": b"{}\n"}
+    write_project(files, tmp_path / "project")
+    monkeypatch.chdir(tmp_path / "project")
+    with pytest.raises(InputError, match="runs in"):
+        write_project(files, Path("."))
 
 
 def test_empty_folders_are_filled(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_the_emulator_ends_with_the_bits_of_the_simulator(
 ) -> None:
     training = Training(zoo / "models" / "mlperf_kws_ref_model.tflite", "last:5", TEN)
     run = start_run(training, zoo / "tasks" / "kws_digits.npz", RunOptions(), steps=50)
-    result = emulate(run, get_board(board), tmp_path / "project")
+    result = emulate(run, get_board(board), tmp_path / "my project")
     assert result.state_sha256 == simulate(run).state_sha256
     assert result.instructions_infer is not None and result.instructions_infer > 1_000_000
 

@@ -190,3 +190,20 @@ def test_every_small_classifier_has_scores() -> None:
             continue
         inference = attach_loss(read(make()), TrainOptions(), {})
         assert inference[inference.outputs[0]].shape == (CLASSES,)
+
+
+def test_a_scalar_is_no_row_of_logits() -> None:
+    net = Net(8)
+    y = net.dense(net.image(1, 5), CLASSES)
+    y = net.b.mean(y, axis=(0, 1), keep_dims=False)
+    with pytest.raises(InputError, match="one row of logits"):
+        attach_loss(read(net.done(y)), TrainOptions(), {})
+
+
+def test_a_branch_that_nobody_reads_is_not_trained() -> None:
+    net = Net(8)
+    x = net.image(1, 5)
+    y = net.dense(x, 4)
+    net.dense(x, 3)
+    graph = attach_loss(read(net.done(y)), TrainOptions(loss="mse"), {})
+    assert [op.outputs for op in graph.ops] == [graph.outputs]

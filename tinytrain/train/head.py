@@ -42,7 +42,12 @@ def attach_loss(graph: Graph, options: TrainOptions, mean_square: Mapping[str, f
             hint="export the model with a single output",
         )
     if options.loss == "mse":
-        return graph
+        # branches that nobody reads are no layers of what is trained
+        made = graph.producers.get(graph.outputs[0])
+        if made is None:
+            return graph
+        cut = _cut(graph, made)
+        return cut.with_ops(cut.ops) if len(cut.ops) < len(graph.ops) else graph
     before, beta = _skip_softmax(graph, graph.outputs[0])
     classifier = _classifier(graph, before)
     if classifier is None:
@@ -54,7 +59,7 @@ def attach_loss(graph: Graph, options: TrainOptions, mean_square: Mapping[str, f
                 " or a 1x1 convolution",
                 hint="leave out the number of classes to train the model's own output",
             )
-        if graph[before].size != graph[before].shape[-1]:
+        if graph[before].shape[-1:] != (graph[before].size,):
             raise InputError(
                 "several-rows",
                 "train",

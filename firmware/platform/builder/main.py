@@ -66,7 +66,7 @@ env.Append(
         "-nostartfiles",
         "--specs=nano.specs",
         "-Wl,--gc-sections",
-        "-Wl,-Map=" + str(Path("$BUILD_DIR") / "${PROGNAME}.map"),
+        '-Wl,-Map="%s"' % (Path("$BUILD_DIR") / "${PROGNAME}.map"),
     ],
     LIBS=["m", "c", "gcc"],
 )
