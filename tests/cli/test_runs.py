@@ -154,3 +154,13 @@ def test_demo_for_people(call: Call) -> None:
     assert shown.exit_code == 0
     for words in ("quarter turn", "accuracy before", "accuracy after", "fits mps2-an386"):
         assert words in shown.stdout
+
+
+def test_absurd_numbers_of_steps_are_refused(call: Call, model: Path, data: Path) -> None:
+    shown = call("simulate", model, "--data", data, "--steps", "1000000000000")
+    assert shown.exit_code == 2 and "steps" in shown.stderr
+
+
+def test_emulate_needs_something_to_train(call: Call, model: Path, data: Path) -> None:
+    shown = call("emulate", model, "--board", "mps2-an386", "--scheme", "none", "--data", data)
+    assert shown.exit_code == 2 and "none" in shown.stderr

@@ -63,6 +63,8 @@ def emulate(
     \b
     Example: tinytrain emulate model.tflite --board mps2-an386 --scheme head --data data.npz
     """
+    if training.scheme == "none":
+        raise click.UsageError("the scheme none trains nothing: choose another to emulate")
     board = get_board(board_name)
     started = start_run(training, data, run, steps)
     with tempfile.TemporaryDirectory(prefix="tinytrain-") as scratch:

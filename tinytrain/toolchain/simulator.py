@@ -235,14 +235,15 @@ class Simulator:
         turns = np.arange(len(inputs), dtype=np.int64)
         shape = (len(inputs), self.project.output_count)
         outputs, best = np.zeros(shape, self.project.output_dtype), np.zeros(len(inputs), np.int32)
-        run = HostRun(
-            inputs=inputs.ctypes.data,
-            order=turns.ctypes.data,
-            count=len(turns),
-            outputs=outputs.ctypes.data,
-            best=best.ctypes.data,
-        )
-        self._call("tt_host_infer", ctypes.byref(run))
+        for part in _chunks(len(turns), None):
+            run = HostRun(
+                inputs=inputs.ctypes.data,
+                order=turns[part].ctypes.data,
+                count=len(turns[part]),
+                outputs=outputs[part].ctypes.data,
+                best=best[part].ctypes.data,
+            )
+            self._call("tt_host_infer", ctypes.byref(run))
         return outputs, best
 
     def _call(self, function: str, *arguments: Any, library: ctypes.CDLL | None = None) -> None:
@@ -298,8 +299,11 @@ class Simulator:
 
 
 def _chunks(count: int, progress: Progress | None) -> Iterator[slice]:
-    """Slices of `count` samples, each for about a tenth of a second; one slice if unwatched."""
-    done, size = 0, count if progress is None else 1
+    """Slices of `count` samples, each for about a tenth of a second.
+
+    Between them Python runs: for progress, and for Ctrl-C.
+    """
+    done, size = 0, 1
     while done < count:
         begin = time.monotonic()
         part = slice(done, min(count, done + size))
@@ -307,8 +311,8 @@ def _chunks(count: int, progress: Progress | None) -> Iterator[slice]:
         done = part.stop
         if progress is not None:
             progress(done, count)
-            seconds = max(time.monotonic() - begin, 1e-6)
-            size = max(1, min(size * 2, int((part.stop - part.start) * _CHUNK_S / seconds)))
+        seconds = max(time.monotonic() - begin, 1e-6)
+        size = max(1, min(size * 2, int((part.stop - part.start) * _CHUNK_S / seconds)))
 
 
 def _bad(where: str, message: str) -> InputError:

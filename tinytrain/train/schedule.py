@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tinytrain.errors import UsageError
 
 SCHEDULES = ("cosine", "constant")
+MAX_STEPS = 100_000_000
 
 
 def sample_order(samples: int, epochs: int, batch: int, seed: int) -> npt.NDArray[np.int32]:
@@ -20,8 +21,15 @@ def sample_order(samples: int, epochs: int, batch: int, seed: int) -> npt.NDArra
         int32 [n], n a multiple of `batch`.
 
     Raises:
-        UsageError: there are fewer samples than one batch takes.
+        UsageError: there are fewer samples than one batch takes, or more steps than MAX_STEPS.
     """
+    if samples * epochs > MAX_STEPS:
+        raise UsageError(
+            "too-many-steps",
+            "train",
+            f"{samples} samples in {epochs} epochs are more than {MAX_STEPS:,} steps",
+            hint="choose fewer epochs or steps",
+        )
     rng = np.random.default_rng(seed)
     order = np.concatenate([rng.permutation(samples) for _ in range(epochs)])
     whole = len(order) // batch * batch
