@@ -15,6 +15,7 @@ from tinytrain.cli.options import (
     training_options,
 )
 from tinytrain.cli.output import print_json
+from tinytrain.cli.search import with_scheme
 from tinytrain.pipeline import RunOptions, Training, compile_project, fit, prepare, start_run
 
 
@@ -51,6 +52,7 @@ def compile_(
     Example: tinytrain compile model.tflite --board mps2-an500 --scheme bias:all -o firmware
     """
     board = get_board(board_name)
+    training = with_scheme(training, data, board_name, run)
     if data is None:
         prepared = prepare(training)
         if training.scheme != "none":

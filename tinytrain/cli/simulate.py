@@ -8,6 +8,7 @@ import click
 
 from tinytrain.cli.options import data_option, json_option, run_options, training_options
 from tinytrain.cli.output import print_fields, print_json, progress, write_file
+from tinytrain.cli.search import with_scheme
 from tinytrain.pipeline import RunOptions, Simulation, Training, start_run
 from tinytrain.pipeline import simulate as run_simulation
 
@@ -26,6 +27,7 @@ from tinytrain.pipeline import simulate as run_simulation
     metavar="FILE",
     help="Write the trained state, as a device saves it.",
 )
+@click.option("--board", "board_name", metavar="NAME", help="That the scheme auto is to fit.")
 @json_option
 def simulate(
     training: Training,
@@ -33,6 +35,7 @@ def simulate(
     data: Path,
     steps: int | None,
     state_file: Path | None,
+    board_name: str | None,
     as_json: bool,
 ) -> None:
     """Train on this machine, in the C code that a board would run.
@@ -40,6 +43,7 @@ def simulate(
     \b
     Example: tinytrain simulate model.tflite --scheme bias:all --data data.npz --epochs 8
     """
+    training = with_scheme(training, data, board_name, run)
     started = start_run(training, data, run, steps)
     with progress("training") as advance:
         result = run_simulation(started, advance)
