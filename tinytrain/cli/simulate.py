@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
 from tinytrain.cli.options import data_option, json_option, run_options, training_options
-from tinytrain.cli.output import print_fields, print_json, progress, write_file
+from tinytrain.cli.output import print_fields, print_json, print_table, progress, write_file
 from tinytrain.cli.search import with_scheme
 from tinytrain.pipeline import RunOptions, Simulation, Training, start_run
 from tinytrain.pipeline import simulate as run_simulation
+from tinytrain.toolchain.statistics import TensorStatistics
+
+LOOKS = 20  # steps at which statistics are taken
 
 
 @click.command(short_help="Train on this machine, in the C of a board.")
@@ -28,6 +32,9 @@ from tinytrain.pipeline import simulate as run_simulation
     help="Write the trained state, as a device saves it.",
 )
 @click.option("--board", "board_name", metavar="NAME", help="That the scheme auto is to fit.")
+@click.option("--stats", "stats_file", type=click.Path(path_type=Path, dir_okay=False),
+              metavar="FILE.json", is_flag=False, flag_value=Path("-"),
+              help="Print what steps do to each tensor; with a name, keep it there.")  # fmt: skip
 @json_option
 def simulate(
     training: Training,
@@ -36,6 +43,7 @@ def simulate(
     steps: int | None,
     state_file: Path | None,
     board_name: str | None,
+    stats_file: Path | None,
     as_json: bool,
 ) -> None:
     """Train on this machine, in the C code that a board would run.
@@ -46,13 +54,37 @@ def simulate(
     training = with_scheme(training, data, board_name, run)
     started = start_run(training, data, run, steps)
     with progress("training") as advance:
-        result = run_simulation(started, advance)
+        result = run_simulation(started, advance, LOOKS if stats_file else 0)
     if state_file is not None:
         write_file(state_file, result.state)
+    if result.statistics is not None and stats_file != Path("-"):
+        assert stats_file is not None
+        kept = {**result.statistics.as_dict(), "warnings": result.warnings}
+        write_file(stats_file, (json.dumps(kept, indent=1) + "\n").encode())
+    for warning in result.warnings:
+        click.echo(f"warning: {warning}", err=True)
     if as_json:
         print_json(result.as_dict())
         return
     print_simulation(result)
+    if result.statistics is not None:
+        print_statistics(result.statistics)
+
+
+def print_statistics(statistics: TensorStatistics) -> None:
+    """Print what was seen, a table of errors and one of weights."""
+    click.echo(f"\nmeans over {statistics.steps} steps")
+    print_table(
+        ("error", "saturated", "zero"),
+        [(e.name, f"{e.saturated:.2%}", f"{e.zero:.1%}") for e in statistics.errors],
+    )
+    print_table(
+        ("weights", "changed", "at their bound", "change / norm"),
+        [
+            (w.name, f"{w.changed:.1%}", f"{w.at_bound:.2%}", f"{w.update_ratio:.2g}")
+            for w in statistics.weights
+        ],
+    )
 
 
 def print_simulation(result: Simulation) -> None:
