@@ -6,9 +6,12 @@ import hashlib
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
+from rich.progress import Progress
 
 from tests.cli.conftest import Call
+from tinytrain.cli.train import progress_bar
 from tinytrain.toolchain.link import Link, StepReport, Watcher
 from tinytrain.toolchain.simulator import Simulator
 from tinytrain.toolchain.state_file import decode_state
@@ -41,10 +44,37 @@ def test_train_the_simulator(call: Call, model: Path, data: Path, project: Path)
     assert document["state_sha256"] == simulated.document["state_sha256"]
 
 
+def test_train_in_batches(
+    call: Call, model: Path, data: Path, project: Path, tmp_path: Path
+) -> None:
+    options = ("--scheme", "bias:all", "--batch", "4", "--data", data)
+    folder = tmp_path / "batches"
+    assert call("compile", model, "--board", "mps2-an386", *options, "-o", folder).exit_code == 0
+    run = ("--data", data, "--steps", "11", "--json")
+    shown = call("train", "--project", folder, "--simulator", "--batch", "4", *run).document
+    assert (shown["steps"], shown["batch"]) == (8, 4)
+    simulated = call("simulate", model, *options, "--steps", "11", "--json").document
+    assert shown["state_sha256"] == simulated["state_sha256"]
+    refused = call("train", "--project", project, "--simulator", "--batch", "4", *run)
+    assert refused.exit_code == 2 and refused.document["error"]["code"] == "no-batch"
+
+
 def test_train_for_people(call: Call, data: Path, project: Path) -> None:
     shown = call("train", "--project", project, "--simulator", "--data", data, "--steps", "5")
     assert shown.exit_code == 0 and "samples a second" in shown.stdout
     assert "sha256" in shown.stdout and "as number 1" in shown.stdout
+    assert "of the error tensors" in shown.stdout
+
+
+def test_the_bar_shows_saturation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    texts: list[str] = []
+    monkeypatch.setattr(Progress, "update", lambda *_, figures="", **__: texts.append(figures))
+    with progress_bar(2, np.array([1, 0]), np.array([0, 1])) as show:
+        assert show is not None
+        show(StepReport(0.5, 1, 0, True, errors=4, saturated=1))
+        show(StepReport(1.5, 1, 1, True, errors=4, saturated=0))
+    assert "loss 1.0000  accuracy 0.500  saturated 12.5%" in texts[-1]
 
 
 def test_ctrl_c_stops_at_a_known_state(
