@@ -374,16 +374,24 @@ def _evaluate(simulator: Simulator, prepared: Prepared, data: Dataset) -> float:
 # ---- firmware ----
 
 
-def compile_project(prepared: Prepared, board: Board, directory: Path) -> Mapping[str, bytes]:
+def compile_project(
+    prepared: Prepared, board: Board, directory: Path, name: str | None = None
+) -> Mapping[str, bytes]:
     """Write the PlatformIO project; returns its files.
 
+    Args:
+        name: prefix of files and symbols; that of the model's file unless given.
+
     Raises:
-        InputError: the model does not fit the board, or the folder holds something else.
+        InputError: the model does not fit the board, the name cannot be one, or the folder holds
+            something else.
     """
     sizes = fit(prepared, board)
     if not sizes.fits:
         raise does_not_fit(sizes)
-    files = generate_files(prepared.plan, boards=(board,), scheme=prepared.training.scheme)
+    files = generate_files(
+        prepared.plan, boards=(board,), name=name, scheme=prepared.training.scheme
+    )
     write_project(files, directory)
     return files
 

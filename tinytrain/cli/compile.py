@@ -32,6 +32,12 @@ from tinytrain.pipeline import RunOptions, Training, compile_project, fit, prepa
     metavar="DIR",
     help="Folder of the project; an earlier one of tinytrain is replaced.",
 )
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Prefix of library, header and all symbols, so that several models live in one firmware; "
+    "that of the model's file unless given.",
+)
 @json_option
 def compile_(
     training: Training,
@@ -39,6 +45,7 @@ def compile_(
     board_name: str,
     data: Path | None,
     directory: Path,
+    name: str | None,
     as_json: bool,
 ) -> None:
     """Generate a PlatformIO project: a library that infers and learns, and an example.
@@ -57,7 +64,7 @@ def compile_(
             click.echo("not calibrated (no --data): the bits differ from simulate's", err=True)
     else:
         prepared = start_run(training, data, run).prepared
-    files = compile_project(prepared, board, directory)
+    files = compile_project(prepared, board, directory, name)
     sizes = fit(prepared, board)
     if as_json:
         print_json({**sizes.as_dict(), "directory": str(directory), "files": sorted(files)})
