@@ -124,7 +124,7 @@ def test_the_store_works_on_each_parts_flash(name: str, tmp_path: Path) -> None:
     driver = build(CORES[name], tmp_path / "build")
     for state_bytes in (20, 17_812, 61_000):
         begin, end, erase, program = place(driver, state_bytes)
-        assert (end - begin) % (2 * erase) == 0 and end - begin >= 2 * (state_bytes + 36)
+        assert (end - begin) % (2 * erase) == 0 and end - begin >= 2 * (state_bytes + 44)
         if name == SDK:
             assert (end, erase, program) == (0x101F_F000, 4096, 256)
         else:
