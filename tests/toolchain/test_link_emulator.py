@@ -72,6 +72,13 @@ def test_ram_of_application_and_link(project: Path, firmware: dict[str, Firmware
         assert 0 < taken <= APPLICATION_BYTES, name
 
 
+def test_only_kernels_that_are_named_are_compiled(firmware: dict[str, Firmware]) -> None:
+    for built in firmware.values():
+        names = {path.stem for path in built.elf.parent.rglob("tt_*.o")}
+        assert names >= {"tt_conv2d_s8", "tt_update", "tt_matmul_dsp", "tt_store"}
+        assert not names & {"tt_softmax_s8", "tt_add_s8", "tt_max_pool2d_s8", "tt_row_chain"}
+
+
 def test_no_heap_is_linked(firmware: dict[str, Firmware]) -> None:
     for built in firmware.values():
         text = built.map.read_text("utf-8", "replace")
