@@ -201,7 +201,7 @@ def read_board(path: Path) -> Board:
         InputError: the file is not TOML, or a key is missing, unknown, or has a wrong value.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _bad(path.name, f"cannot be read as TOML: {error}") from error
     table = _Table(path.name, "", document)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from tests.cli.conftest import Call
+from tests.cli.conftest import Arrays, Call, save
 from tinytrain.cli.train import progress_bar
 from tinytrain.toolchain.link import Link, StepReport, Watcher
 from tinytrain.toolchain.simulator import Simulator
@@ -162,3 +162,29 @@ def test_flash_and_train_the_emulator(call: Call, data: Path, project: Path) -> 
     assert (again["step_index"], again["saved"]) == (24, 2)
     fresh = call("train", "--emulator", *where, "--steps", "20", "--fresh").document
     assert fresh["state_sha256"] == simulated["state_sha256"]
+
+
+def test_a_board_goes_with_the_emulator_alone(call: Call, project: Path) -> None:
+    shown = call("monitor", "--project", project, "--simulator", "--board", "nope")
+    assert shown.exit_code == 2 and "--emulator" in shown.stderr
+
+
+def test_a_state_replaces_no_other_file(call: Call, project: Path, data: Path) -> None:
+    content = data.read_bytes()
+    shown = call("state", "pull", data, "--project", project, "--simulator")
+    assert shown.exit_code == 1 and "bad-state-file" in shown.stderr
+    assert data.read_bytes() == content
+
+
+def test_samples_must_have_the_shape_of_the_project(
+    call: Call,
+    project: Path,
+    arrays: Arrays,
+    tmp_path: Path,
+) -> None:
+    for key in ("x_train", "x_test"):
+        arrays[key] = arrays[key].reshape(-1, 4, 16, 1)
+    shown = call(
+        "train", "--project", project, "--simulator", "--data", save(tmp_path / "b.npz", arrays)
+    )
+    assert shown.exit_code == 1 and "x_train has shape" in shown.stderr

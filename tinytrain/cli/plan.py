@@ -8,7 +8,7 @@ import click
 
 from tinytrain.boards import get_board
 from tinytrain.cli.options import board_option, json_option, training_options
-from tinytrain.cli.output import print_fields, print_json, write_file
+from tinytrain.cli.output import print_fields, print_json, refuse_overwriting, write_file
 from tinytrain.memory.report import memory_map
 from tinytrain.memory.svg_map import render_svg
 from tinytrain.memory.text_map import render_text
@@ -31,6 +31,7 @@ def plan(training: Training, board_name: str, svg: Path | None, as_json: bool) -
     \b
     Example: tinytrain plan model.tflite --board mps2-an500 --scheme bias:20 --classes 2
     """
+    refuse_overwriting(svg, training.model)
     board = get_board(board_name)
     prepared = prepare(training)
     sizes = fit(prepared, board)

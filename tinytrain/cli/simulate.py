@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 
 from tinytrain.cli.options import data_option, json_option, run_options, training_options
-from tinytrain.cli.output import print_fields, print_json, progress, write_file
+from tinytrain.cli.output import (
+    print_fields,
+    print_json,
+    progress,
+    refuse_overwriting,
+    write_file,
+)
 from tinytrain.pipeline import RunOptions, Simulation, Training, start_run
 from tinytrain.pipeline import simulate as run_simulation
 
@@ -40,6 +46,7 @@ def simulate(
     \b
     Example: tinytrain simulate model.tflite --scheme bias:all --data data.npz --epochs 8
     """
+    refuse_overwriting(state_file, training.model, data)
     started = start_run(training, data, run, steps)
     with progress("training") as advance:
         result = run_simulation(started, advance)

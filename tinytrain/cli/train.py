@@ -73,7 +73,7 @@ def train(
     """
     with connect(device) as link:
         chosen = _batch(link.hello, batch)
-        dataset = device_data(data, link.hello)
+        dataset = device_data(data, link.hello, device.project)
         if fresh:
             link.reset()
         document = train_device(link, dataset, run, steps, test, chosen)
