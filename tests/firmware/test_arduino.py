@@ -109,7 +109,8 @@ def test_the_sketch_is_short_and_compiles(tmp_path: Path, loss: str) -> None:
     write_project(files, tmp_path / "project")
     (sketch,) = (tmp_path / "project").glob("lib/tiny/examples/*/*.ino")
     text = sketch.read_text()
-    assert sum(1 for line in text.splitlines() if line.strip()) <= 28
+    lines = sum(1 for line in text.splitlines() if line.strip())
+    assert lines <= (20 if loss == "cross-entropy" else 22)  # values must be kept beside the input
     (tmp_path / "sketch.cpp").write_text("#include <Arduino.h>\n" + text)
     folders = [f"-I{folder}" for folder in (tmp_path / "project").glob("lib/*/src")]
     flags = [*get_board("nano33ble").arch_flags, "-std=gnu++11", "-Wall", "-Wextra", "-Werror"]
