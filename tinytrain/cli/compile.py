@@ -55,7 +55,7 @@ def compile_(
     device.
 
     \b
-    Example: tinytrain compile model.tflite --board mps2-an500 --scheme bias:all -o firmware
+    Example: tinytrain compile model.tflite --board mps2-an500 --scheme bias:all -o device
     """
     board = get_board(board_name)
     if data is None:

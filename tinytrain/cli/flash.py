@@ -27,7 +27,7 @@ def flash(
     it.
 
     \b
-    Example: tinytrain flash firmware --port /dev/ttyACM0
+    Example: tinytrain flash device --port /dev/ttyACM0
     """
     board = project_board(directory, name)
     uploads = not build_only and not (board.emulator is not None and board.platformio.is_local)
