@@ -11,8 +11,11 @@ import pytest
 from rich.progress import Progress
 
 from tests.cli.conftest import Arrays, Call, save
+from tinytrain.cli import flash
 from tinytrain.cli.train import progress_bar
+from tinytrain.toolchain.elf import FirmwareSize
 from tinytrain.toolchain.link import Link, StepReport, Watcher
+from tinytrain.toolchain.platformio import Firmware
 from tinytrain.toolchain.simulator import Simulator
 from tinytrain.toolchain.state_file import decode_state
 
@@ -162,6 +165,33 @@ def test_flash_and_train_the_emulator(call: Call, data: Path, project: Path) -> 
     assert (again["step_index"], again["saved"]) == (24, 2)
     fresh = call("train", "--emulator", *where, "--steps", "20", "--fresh").document
     assert fresh["state_sha256"] == simulated["state_sha256"]
+
+
+def test_flash_uploads_to_a_real_board(
+    call: Call, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "pico"
+    assert call("compile", model, "--board", "pico", "-o", folder).exit_code == 0
+    asked: list[tuple[str, str | None]] = []
+
+    def build(_: Path, name: str, **__: object) -> Firmware:
+        return Firmware(folder / "firmware.elf", folder / "map", FirmwareSize(9, 8, 7, 6), "")
+
+    def upload(_: Path, name: str, *, port: str | None, on_line: object) -> str:
+        asked.append((name, port))
+        return ""
+
+    monkeypatch.setattr(flash, "build_project", build)
+    monkeypatch.setattr(flash, "upload_project", upload)
+    assert call("flash", folder, "--build-only", "--json").document["uploaded"] is False
+    assert asked == []
+    assert call("flash", folder, "--port", "/dev/ttyACM0", "--json").document["uploaded"] is True
+    assert asked == [("pico", "/dev/ttyACM0")]
+
+
+def test_an_emulator_has_no_port(call: Call, project: Path) -> None:
+    shown = call("flash", project, "--port", "/dev/ttyACM0")
+    assert shown.exit_code == 2 and "emulated" in shown.stderr
 
 
 def test_a_board_goes_with_the_emulator_alone(call: Call, project: Path) -> None:
