@@ -85,6 +85,49 @@ def test_no_heap_is_linked(firmware: dict[str, Firmware]) -> None:
         assert "_malloc_r" not in text and "_sbrk" not in text
 
 
+OWN_SAMPLES = """
+#include "app.h"
+
+/* Twenty samples of the device's own, saved after the last. */
+tt_app_action tt_app_sample(int8_t *input, tt_target *target)
+{
+    static uint32_t turn;
+    if (turn == 20u || tt_app_set_learning_rate(0.03f) != TT_OK) {
+        return TT_APP_NOTHING;
+    }
+    for (uint32_t i = 0; i < TINY_INPUT_BYTES; i++) {
+        input[i] = (int8_t)(uint8_t)(turn * 31u + i * i);
+    }
+    *target = tt_class_target((int32_t)(turn % 5u));
+    turn++;
+    return TT_APP_LEARN;
+}
+
+void tt_app_learned(const tt_step_report *report)
+{
+    if (report->step_index == 19u) {
+        (void)(tt_app_save() == TT_OK); /* nobody to tell of an error */
+    }
+}
+"""
+
+
+def test_a_device_that_learns_by_itself(tmp_path: Path) -> None:
+    board = get_board("mps2-an386")
+    write_project(generate(tiny_plan(tmp_path), boards=[board]), tmp_path / "project")
+    (tmp_path / "project" / "src" / "own.c").write_text(OWN_SAMPLES)
+    built = build_project(tmp_path / "project", board.name)
+    turn, i = np.arange(20)[:, None], np.arange(108)
+    x = (turn * 31 + i * i).astype(np.uint8).view(np.int8).reshape(20, 6, 6, 3)
+    simulator = Simulator(tmp_path / "project")
+    simulator.train(x, np.arange(20) % CLASSES, 0.03)
+    with Link(EmulatedDevice(built.elf, board, tmp_path / "device.flash")) as link:
+        while (counters := link.statistics()).step_index < 20:
+            pass
+        assert (counters.saved_step_index, counters.trained) == (20, 0)
+        assert link.state() == simulator.state()
+
+
 def test_an_emulator_that_ends(firmware: dict[str, Firmware]) -> None:
     board = get_board("mps2-an386")
     wrong = firmware["mps3-an547"].elf  # lies where this machine has no memory
