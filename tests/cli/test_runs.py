@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 from pathlib import Path
 
@@ -161,6 +162,18 @@ def test_compile_refuses_other_names(call: Call, model: Path, tmp_path: Path, na
     folder = tmp_path / "project"
     shown = call("compile", model, "--board", "mps2-an386", "--name", name, "-o", folder)
     assert shown.exit_code == 1 and "bad-name" in shown.stderr and not folder.exists()
+
+
+def test_compile_for_several_boards(call: Call, model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    boards = ("--board", "mps2-an500", "--board", "pico", "--board", "mps2-an500")
+    shown = call("compile", model, *boards, "-o", folder)
+    assert shown.exit_code == 0 and "-e mps2-an500 -e pico\n" in shown.stdout
+    text = (folder / "platformio.ini").read_text()
+    assert "default_envs = mps2-an500" in text and "[env:pico]" in text
+    assert json.loads((folder / "manifest.json").read_text())["boards"] == ["mps2-an500", "pico"]
+    unknown = call("compile", model, *boards, "--board", "nope", "-o", tmp_path / "other")
+    assert unknown.exit_code == 2 and "nope" in unknown.stderr
 
 
 def test_compile_leaves_foreign_folders_alone(call: Call, model: Path, tmp_path: Path) -> None:
