@@ -7,13 +7,16 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check fmt golden bench bench-compare fuzz clean
+.PHONY: help demo board test check fmt golden bench bench-compare fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/ready-demo ## train a small network on your machine, in under a minute
 	@$(BIN)/tinytrain demo $(ARGS)
+
+board: .venv/ready-board ## set up PlatformIO, ARM compiler and QEMU, and write an example for docs/board.md
+	@$(BIN)/python -m tinytrain.demo example
 
 test: .venv/ready-test ## run the tests; ARGS="-k name" and the like are handed to pytest
 	@$(BIN)/pytest -n auto $(ARGS)

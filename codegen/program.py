@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codegen.names import Names, identifier, model_name
+from codegen.names import identifier, model_name
 from codegen.tables import C_TYPES, CStruct, CTable, StructPool, TablePool
 from tinytrain.errors import InputError, InternalError
 from tinytrain.ir import Array, Attr, Graph, Op, Phase, Role, Tensor
+from tinytrain.ir.names import Names
 from tinytrain.memory import Plan
 from tinytrain.numeric import PROFILE
 from tinytrain.ops.base import KernelCall, definition
@@ -247,7 +248,7 @@ class _Builder:
 
     def _call(self, index: int, op: Op, call: KernelCall) -> CCall:
         comment = f"{op.name}: {op.kind}, {_shapes(self.graph, op)}"
-        if call.nothing and self._same_memory(op):
+        if definition(op).alias and self._same_memory(op):
             return CCall(index, comment, call.kernel, "", (), False, True, False)
         if call.takes_step and op.phase is Phase.FORWARD:
             raise InternalError("step", "codegen", "inference has no step", where=op.name)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from codegen.names import Names
 from tinytrain.errors import InternalError
 from tinytrain.ir import Array
+from tinytrain.ir.names import Names
 from tinytrain.ops.base import Param
 
 C_TYPES = {

@@ -2,8 +2,9 @@
 # Set up what the Makefile's targets need. Safe to run again; says what it installs.
 #
 #   scripts/setup.sh demo     .venv with tinytrain, and a C compiler
+#   scripts/setup.sh board    the same, PlatformIO, the ARM compiler and QEMU
 #   scripts/setup.sh check    .venv with tinytrain and the development tools
-#   scripts/setup.sh test     both, and the ARM compiler and QEMU
+#   scripts/setup.sh test     all of it
 #
 # System packages are installed on Debian and its relatives, as root or through a sudo that asks
 # for no password; TINYTRAIN_NO_APT=1 forbids it. PYTHON names the interpreter (default: python3).
@@ -117,7 +118,7 @@ ensure_arm_tools() {
         return
     fi
     say "not installed: $*"
-    say "tests that need them are skipped. On Debian and Ubuntu: sudo apt install $*"
+    say "firmware cannot be built or emulated without. On Debian and Ubuntu: sudo apt install $*"
     say "On macOS: brew install --cask gcc-arm-embedded; brew install qemu"
 }
 
@@ -129,8 +130,8 @@ ready() {
 
 mode=${1:-}
 case $mode in
-demo | check | test) ;;
-*) die "usage: scripts/setup.sh demo|check|test" ;;
+demo | board | check | test) ;;
+*) die "usage: scripts/setup.sh demo|board|check|test" ;;
 esac
 check_platform
 find_python
@@ -141,6 +142,12 @@ demo)
     ensure_c_compiler
     ready demo
     ;;
+board)
+    pip_install -e '.[demo,firmware]'
+    ensure_c_compiler
+    ensure_arm_tools
+    ready demo board
+    ;;
 check)
     pip_install -e '.[dev]'
     ready check
@@ -149,6 +156,6 @@ test)
     pip_install -e '.[dev]'
     ensure_c_compiler
     ensure_arm_tools
-    ready demo check test
+    ready demo board check test
     ;;
 esac

@@ -54,6 +54,10 @@ def test_memories_are_those_of_the_product() -> None:
     assert m4.emulator.ram_bytes == 4 << 20
 
 
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    assert parse(tmp_path, "\ufeff" + GOOD).mcu == parse(tmp_path, GOOD).mcu
+
+
 def test_unknown_board_lists_the_names() -> None:
     with pytest.raises(UsageError) as caught:
         get_board("../boards/mps2-an386")

@@ -81,6 +81,21 @@ class Emulator:
 
 
 @dataclass(frozen=True)
+class StateFlash:
+    """Internal flash that keeps the trained state, and who drives it.
+
+    Attributes:
+        driver: the calls of core or vendor that erase and program it.
+        erase_bytes: of a block; each of the two slots takes whole blocks, at the end of flash.
+        program_bytes: of a unit of programming.
+    """
+
+    driver: str
+    erase_bytes: int
+    program_bytes: int
+
+
+@dataclass(frozen=True)
 class PlatformioNames:
     """What PlatformIO calls the board; `framework` is "" for bare metal.
 
@@ -109,6 +124,8 @@ class Board:
         features: subset of `FEATURES` (DSP extension; M-profile vector extension).
         flash, ram: the *board's* memories, which the linker script holds.
         emulator: None where no emulated machine exists.
+        state: None where no driver for internal flash exists: an emulated board keeps the state in
+            a file of the host, another one in RAM only.
         status: "emulated" (built and run in QEMU), "built", or "described" (only this file).
     """
 
@@ -124,6 +141,7 @@ class Board:
     emulator: Emulator | None
     platformio: PlatformioNames
     status: str
+    state: StateFlash | None = None
 
     @property
     def arch_flags(self) -> tuple[str, ...]:
@@ -183,7 +201,7 @@ def read_board(path: Path) -> Board:
         InputError: the file is not TOML, or a key is missing, unknown, or has a wrong value.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _bad(path.name, f"cannot be read as TOML: {error}") from error
     table = _Table(path.name, "", document)
@@ -203,6 +221,7 @@ def read_board(path: Path) -> Board:
         emulator=_emulator(table.table("emulator")) if "emulator" in document else None,
         platformio=_platformio(table.table("platformio")),
         status=table.choice("status", STATUSES),
+        state=_state(table.table("state")) if "state" in document else None,
     )
     table.refuse_unknown()
     _check(path.name, board)
@@ -327,6 +346,16 @@ def _emulator(table: _Table) -> Emulator:
     )
     table.refuse_unknown()
     return emulator
+
+
+def _state(table: _Table) -> StateFlash:
+    state = StateFlash(
+        driver=table.text("driver"),
+        erase_bytes=table.positive("erase_bytes"),
+        program_bytes=table.positive("program_bytes"),
+    )
+    table.refuse_unknown()
+    return state
 
 
 def _platformio(table: _Table) -> PlatformioNames:

@@ -403,16 +403,23 @@ def _evaluate(simulator: Simulator, prepared: Prepared, data: Dataset) -> float:
 # ---- firmware ----
 
 
-def compile_project(prepared: Prepared, board: Board, directory: Path) -> Mapping[str, bytes]:
+def compile_project(
+    prepared: Prepared, boards: Sequence[Board], directory: Path, name: str | None = None
+) -> Mapping[str, bytes]:
     """Write the PlatformIO project; returns its files.
 
+    Args:
+        boards: its environments, at least one; the first is built by default.
+        name: prefix of files and symbols; that of the model's file unless given.
+
     Raises:
-        InputError: the model does not fit the board, or the folder holds something else.
+        InputError: the model does not fit one of the boards, the name cannot be one, or the
+            folder holds something else.
     """
-    sizes = fit(prepared, board)
-    if not sizes.fits:
-        raise does_not_fit(sizes)
-    files = generate_files(prepared.plan, boards=(board,), scheme=prepared.training.scheme)
+    for sizes in (fit(prepared, board) for board in boards):
+        if not sizes.fits:
+            raise does_not_fit(sizes)
+    files = generate_files(prepared.plan, boards=boards, name=name, scheme=prepared.training.scheme)
     write_project(files, directory)
     return files
 
@@ -466,7 +473,7 @@ def emulate(
     Raises:
         InputError: the model does not fit. ToolError: a tool is missing or failed.
     """
-    compile_project(run.prepared, board, directory)
+    compile_project(run.prepared, (board,), directory)
     data = run.data
     job = training_job(
         data.x_train,

@@ -6,10 +6,16 @@ import hashlib
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
+from rich.progress import Progress
 
-from tests.cli.conftest import Call
+from tests.cli.conftest import Arrays, Call, save
+from tinytrain.cli import flash
+from tinytrain.cli.train import progress_bar
+from tinytrain.toolchain.elf import FirmwareSize
 from tinytrain.toolchain.link import Link, StepReport, Watcher
+from tinytrain.toolchain.platformio import Firmware
 from tinytrain.toolchain.simulator import Simulator
 from tinytrain.toolchain.state_file import decode_state
 
@@ -41,10 +47,37 @@ def test_train_the_simulator(call: Call, model: Path, data: Path, project: Path)
     assert document["state_sha256"] == simulated.document["state_sha256"]
 
 
+def test_train_in_batches(
+    call: Call, model: Path, data: Path, project: Path, tmp_path: Path
+) -> None:
+    options = ("--scheme", "bias:all", "--batch", "4", "--data", data)
+    folder = tmp_path / "batches"
+    assert call("compile", model, "--board", "mps2-an386", *options, "-o", folder).exit_code == 0
+    run = ("--data", data, "--steps", "11", "--json")
+    shown = call("train", "--project", folder, "--simulator", "--batch", "4", *run).document
+    assert (shown["steps"], shown["batch"]) == (8, 4)
+    simulated = call("simulate", model, *options, "--steps", "11", "--json").document
+    assert shown["state_sha256"] == simulated["state_sha256"]
+    refused = call("train", "--project", project, "--simulator", "--batch", "4", *run)
+    assert refused.exit_code == 2 and refused.document["error"]["code"] == "no-batch"
+
+
 def test_train_for_people(call: Call, data: Path, project: Path) -> None:
     shown = call("train", "--project", project, "--simulator", "--data", data, "--steps", "5")
     assert shown.exit_code == 0 and "samples a second" in shown.stdout
     assert "sha256" in shown.stdout and "as number 1" in shown.stdout
+    assert "of the error tensors" in shown.stdout
+
+
+def test_the_bar_shows_saturation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    texts: list[str] = []
+    monkeypatch.setattr(Progress, "update", lambda *_, figures="", **__: texts.append(figures))
+    with progress_bar(2, np.array([1, 0]), np.array([0, 1])) as show:
+        assert show is not None
+        show(StepReport(0.5, 1, 0, True, errors=4, saturated=1))
+        show(StepReport(1.5, 1, 1, True, errors=4, saturated=0))
+    assert "loss 1.0000  accuracy 0.500  saturated 12.5%" in texts[-1]
 
 
 def test_ctrl_c_stops_at_a_known_state(
@@ -132,3 +165,56 @@ def test_flash_and_train_the_emulator(call: Call, data: Path, project: Path) -> 
     assert (again["step_index"], again["saved"]) == (24, 2)
     fresh = call("train", "--emulator", *where, "--steps", "20", "--fresh").document
     assert fresh["state_sha256"] == simulated["state_sha256"]
+
+
+def test_flash_uploads_to_a_real_board(
+    call: Call, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "pico"
+    assert call("compile", model, "--board", "pico", "-o", folder).exit_code == 0
+    asked: list[tuple[str, str | None]] = []
+
+    def build(_: Path, name: str, **__: object) -> Firmware:
+        return Firmware(folder / "firmware.elf", folder / "map", FirmwareSize(9, 8, 7, 6), "")
+
+    def upload(_: Path, name: str, *, port: str | None, on_line: object) -> str:
+        asked.append((name, port))
+        return ""
+
+    monkeypatch.setattr(flash, "build_project", build)
+    monkeypatch.setattr(flash, "upload_project", upload)
+    assert call("flash", folder, "--build-only", "--json").document["uploaded"] is False
+    assert asked == []
+    assert call("flash", folder, "--port", "/dev/ttyACM0", "--json").document["uploaded"] is True
+    assert asked == [("pico", "/dev/ttyACM0")]
+
+
+def test_an_emulator_has_no_port(call: Call, project: Path) -> None:
+    shown = call("flash", project, "--port", "/dev/ttyACM0")
+    assert shown.exit_code == 2 and "emulated" in shown.stderr
+
+
+def test_a_board_goes_with_the_emulator_alone(call: Call, project: Path) -> None:
+    shown = call("monitor", "--project", project, "--simulator", "--board", "nope")
+    assert shown.exit_code == 2 and "--emulator" in shown.stderr
+
+
+def test_a_state_replaces_no_other_file(call: Call, project: Path, data: Path) -> None:
+    content = data.read_bytes()
+    shown = call("state", "pull", data, "--project", project, "--simulator")
+    assert shown.exit_code == 1 and "bad-state-file" in shown.stderr
+    assert data.read_bytes() == content
+
+
+def test_samples_must_have_the_shape_of_the_project(
+    call: Call,
+    project: Path,
+    arrays: Arrays,
+    tmp_path: Path,
+) -> None:
+    for key in ("x_train", "x_test"):
+        arrays[key] = arrays[key].reshape(-1, 4, 16, 1)
+    shown = call(
+        "train", "--project", project, "--simulator", "--data", save(tmp_path / "b.npz", arrays)
+    )
+    assert shown.exit_code == 1 and "x_train has shape" in shown.stderr

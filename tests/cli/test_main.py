@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import click
 import pytest
 
 from tests.cli.conftest import Call
-from tinytrain.cli import boards
+from tinytrain.cli import boards, start
 from tinytrain.cli.main import main
 from tinytrain.errors import ToolError
 
@@ -116,3 +119,51 @@ def test_bugs_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_commands_are_click_commands() -> None:
     assert all(isinstance(command, click.Command) for command in main.commands.values())
+
+
+def test_a_full_stdout_is_an_error_not_a_traceback() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tinytrain.cli.main", "boards", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1 and done.stderr.startswith("error: cannot write")
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_modules_load(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> ModuleType:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "import_module", interrupted)
+    with pytest.raises(SystemExit) as caught:
+        start.main()
+    assert caught.value.code == 130 and capsys.readouterr().err == "interrupted\n"
+
+
+def test_the_process_begins_with_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["tinytrain", "--version"])
+    with pytest.raises(SystemExit) as caught:
+        start.main()
+    assert caught.value.code == 0
+    project = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text()
+    assert 'tinytrain = "tinytrain.cli.start:main"' in project
+
+
+@pytest.mark.parametrize("name", ["model", "data", ""])
+def test_no_output_replaces_what_is_read(
+    call: Call, model: Path, data: Path, tmp_path: Path, name: str
+) -> None:
+    copy = tmp_path / "copy.tflite"
+    copy.write_bytes(model.read_bytes())
+    output = {"model": copy, "data": data, "": ""}[name]
+    shown = call("simulate", copy, "--data", data, "--steps", "2", "--state", output)
+    assert shown.exit_code == 2 and "bad-output" in shown.stderr
+    assert copy.read_bytes() == model.read_bytes()
+
+
+def test_a_folder_is_no_model(call: Call, tmp_path: Path) -> None:
+    shown = call("inspect", tmp_path)
+    assert shown.exit_code == 1 and "no regular file" in shown.stderr

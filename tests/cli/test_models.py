@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Arrays, Call, save
 from tests.support.tflite_builder import Builder
 from tests.support.tflite_writer import OpSpec, TensorSpec, write_model
-from tinytrain.cli import verify
+from tinytrain import verify
 from tinytrain.interp import Interpreter
 from tinytrain.ir import Array
 from tinytrain.toolchain import tflite_interpreter

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.cli.conftest import Arrays, Call, save
+from tinytrain.toolchain.host import compile_program
 
 SIMULATE_KEYS = {
     "accuracy_before", "accuracy_after", "loss", "steps", "samples_per_second", "state_sha256",
@@ -117,6 +120,60 @@ def test_compile_with_data_calibrates(call: Call, model: Path, data: Path, tmp_p
         return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
     assert content("a").keys() == content("b").keys() and content("a") != content("b")
+
+
+TWO_MODELS = """
+#include "left.h"
+#include "right.h"
+TT_MEMORY(a, LEFT_MEMORY_BYTES);
+TT_MEMORY(b, RIGHT_MEMORY_BYTES);
+int main(void)
+{
+    static tt_model left, right;
+    static int8_t input[LEFT_INPUT_BYTES];
+    tt_output output;
+    int failed = tt_init(&left, &left_program, a, sizeof a) != TT_OK;
+    failed |= tt_init(&right, &right_program, b, sizeof b) != TT_OK;
+    failed |= tt_set_learning_rate(&right, 0.01f) != TT_OK;
+    failed |= tt_train_step(&right, input, tt_class_target(3), NULL) != TT_OK;
+    failed |= tt_infer(&left, input, &output) != TT_OK || output.count != 10;
+    return failed | (tt_step_index(&left) == tt_step_index(&right));
+}
+"""
+
+
+def test_two_models_live_in_one_firmware(call: Call, model: Path, tmp_path: Path) -> None:
+    for name, scheme in (("left", "head"), ("right", "full")):
+        shown = call(
+            "compile", model, "--board", "mps2-an386", "--scheme", scheme, "--name", name,
+            "-o", tmp_path / name,
+        )  # fmt: skip
+        assert shown.exit_code == 0, shown.stderr
+    (tmp_path / "two.c").write_text(TWO_MODELS)
+    libraries = [tmp_path / "left" / "lib" / name / "src" for name in ("tt_kernels", "tt_runtime")]
+    libraries += [tmp_path / name / "lib" / name / "src" for name in ("left", "right")]
+    sources = [path for folder in libraries for path in sorted(folder.glob("*.c"))]
+    program = compile_program([tmp_path / "two.c", *sources], include_dirs=libraries)
+    assert subprocess.run([program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["int", "tt_mine", "Mine", "stdio", "a-b", ""])
+def test_compile_refuses_other_names(call: Call, model: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "project"
+    shown = call("compile", model, "--board", "mps2-an386", "--name", name, "-o", folder)
+    assert shown.exit_code == 1 and "bad-name" in shown.stderr and not folder.exists()
+
+
+def test_compile_for_several_boards(call: Call, model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    boards = ("--board", "mps2-an500", "--board", "pico", "--board", "mps2-an500")
+    shown = call("compile", model, *boards, "-o", folder)
+    assert shown.exit_code == 0 and "-e mps2-an500 -e pico\n" in shown.stdout
+    text = (folder / "platformio.ini").read_text()
+    assert "default_envs = mps2-an500" in text and "[env:pico]" in text
+    assert json.loads((folder / "manifest.json").read_text())["boards"] == ["mps2-an500", "pico"]
+    unknown = call("compile", model, *boards, "--board", "nope", "-o", tmp_path / "other")
+    assert unknown.exit_code == 2 and "nope" in unknown.stderr
 
 
 def test_compile_leaves_foreign_folders_alone(call: Call, model: Path, tmp_path: Path) -> None:

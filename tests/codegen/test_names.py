@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from codegen.names import MAX_LENGTH, Names, identifier, model_name
+from codegen.names import MAX_LENGTH, identifier, model_name
 from tinytrain.errors import InputError
+from tinytrain.ir.names import Names
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import jinja2
 import numpy as np
 import pytest
 
-from codegen.names import Names
 from codegen.render import c_comment, c_decimal, c_float, c_initializer, c_int, c_table, render
 from codegen.tables import CField, StructPool, TablePool
 from tinytrain.errors import InternalError
+from tinytrain.ir.names import Names
 from tinytrain.ops.base import Param
 
 

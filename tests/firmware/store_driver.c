@@ -25,6 +25,7 @@ enum {
 typedef struct flash {
     uint8_t bytes[FLASH_BYTES];
     uint8_t programmed[FLASH_BYTES]; /* by byte: since the last erase */
+    uint32_t erases[2];              /* of the first block of each slot */
     int64_t budget;                  /* units of work until the power is cut; < 0: never */
     uint64_t work;                   /* units done */
     uint32_t random;
@@ -81,6 +82,9 @@ static int erase_flash(const tt_storage *s, uint32_t offset)
     const int whole = spend(f);
     if (was_dead) {
         return -1;
+    }
+    if (whole && offset % (s->bytes / 2u) == 0u) {
+        f->erases[offset / (s->bytes / 2u)]++;
     }
     const uint32_t kind = next(&f->random) % 3u; /* of a cut: nothing, some bytes, some bits */
     for (uint32_t i = offset; i < offset + s->erase_bytes; i++) {
@@ -198,6 +202,21 @@ static int32_t expect(bench *b, uint32_t last, uint32_t next_id)
     return next_id != 0u && holds(b, next_id) ? 0 : CHECK_HALF;
 }
 
+/* Whether a slot's wear is that of the flash after a save that was cut after `done` units of work
+   and a whole one. An erase is not counted where the cut came before the head that counts it. */
+static int counts_wear(const bench *b, uint32_t slot, uint64_t done)
+{
+    tt_store_info info;
+    const uint32_t unit = b->storage.program_bytes;
+    const uint32_t used = TT_STORE_ROUND_UP(TT_STORE_HEAD_BYTES, unit) +
+                          TT_STORE_ROUND_UP(TT_STORE_RECORD_BYTES, unit) + b->program.state_bytes;
+    const uint64_t blocks = (used + b->storage.erase_bytes - 1u) / b->storage.erase_bytes;
+    const uint64_t heads = (TT_STORE_HEAD_BYTES + unit - 1u) / unit;
+    const uint32_t lost = done >= 1u && done < blocks + heads ? 1u : 0u;
+    return tt_store_look(&b->storage, &b->program, &info) == TT_OK &&
+           info.wear == b->flash.erases[slot] - lost;
+}
+
 /* Every cut point of a save, after none to three saves, several ways of being half done. */
 int32_t store_all_cuts(uint32_t state_bytes, uint32_t erase_bytes, uint32_t program_bytes,
                        uint64_t *detail)
@@ -237,6 +256,9 @@ int32_t store_all_cuts(uint32_t state_bytes, uint32_t erase_bytes, uint32_t prog
             if (tt_save(&b.model, &b.storage) != TT_OK || expect(&b, 500u, 0u) != 0) {
                 return CHECK_LOST;
             }
+            if (!counts_wear(&b, saved & 1u, at % total)) {
+                return CHECK_WEAR;
+            }
         }
         start = after;
         start.storage.context = &start.flash;
@@ -258,7 +280,8 @@ int32_t store_all_cuts(uint32_t state_bytes, uint32_t erase_bytes, uint32_t prog
 static int32_t slot_of(const bench *b, uint32_t id)
 {
     const uint32_t slot = b->storage.bytes / 2u;
-    const uint32_t before = TT_STORE_ROUND_UP(TT_STORE_RECORD_BYTES, b->storage.program_bytes);
+    const uint32_t before = TT_STORE_ROUND_UP(TT_STORE_HEAD_BYTES, b->storage.program_bytes) +
+                            TT_STORE_ROUND_UP(TT_STORE_RECORD_BYTES, b->storage.program_bytes);
     for (uint32_t s = 0; s < 2u; s++) {
         uint32_t i = 0;
         while (i < b->program.state_bytes &&

@@ -35,7 +35,7 @@ def driver() -> ctypes.CDLL:
         (360, 128, 8),  # STM32L4
         (700, 1024, 32),  # STM32H7
         (1500, 256, 256),  # RP2040: a unit is a page
-        (28, 64, 4),  # exactly one block
+        (20, 64, 4),  # exactly one block
     ],
 )
 def test_power_cut_at_every_write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -82,3 +83,38 @@ def test_other_types_are_converted(tmp_path: Path) -> None:
     assert load(path).x_train[0, 0, 0] == 7  # 2 / 0.5 + 3
     np.savez(path, **{**whole, "x_train": np.full((6, 2, 3), 10, np.uint8)})
     assert load(path).x_train[0, 0, 0] == 23  # the input reaches 62: pixels are taken as they are
+
+
+@pytest.mark.parametrize(
+    "shape", [(6, 2, 3), (6, 6), (6, 1, 2, 3), (6, 2, 1, 3), (6, 2, 3, 1), (6, 1, 6), (6, 6, 1, 1)]
+)
+def test_shapes_that_can_only_mean_one_thing(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    given = arrays()
+    x = given["x_train"]
+    np.savez(tmp_path / "data.npz", **{**given, "x_train": x.reshape(shape)})
+    assert np.array_equal(load(tmp_path / "data.npz").x_train, x)
+
+
+@pytest.mark.parametrize(
+    "shape", [(6, 3, 2), (6, 1, 3, 2), (6, 2, 3, 2), (3, 2, 6), (12, 3), (36,)]
+)
+def test_other_orders_of_axes_are_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    given = arrays()
+    x = np.resize(given["x_train"], shape)
+    np.savez(tmp_path / "data.npz", **{**given, "x_train": x})
+    with pytest.raises(InputError, match="x_train has shape") as caught:
+        load(tmp_path / "data.npz")
+    assert "order of axes" in caught.value.hint
+
+
+def test_a_single_array_is_no_data_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", arrays()["x_train"])
+    with pytest.raises(InputError, match="one array") as caught:
+        load(tmp_path / "x.npy")
+    assert "x_train, y_train" in caught.value.hint
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(InputError, match="not a regular file"):
+        load(tmp_path / "pipe.npz")

@@ -13,6 +13,7 @@ from tests.reader.models import bias, finish, image, weights
 from tests.support.tflite_builder import Builder
 from tests.support.tflite_writer import OpSpec, QuantSpec, TensorSpec, write_model
 from tinytrain.analysis.support import WHOLE_MODEL
+from tinytrain.errors import InputError
 from tinytrain.reader import UnsupportedError, read
 
 QUANT = QuantSpec((0.1,), (0,))
@@ -164,3 +165,17 @@ def test_float_resnet8_of_the_zoo(zoo: Path) -> None:
         read(zoo / "models" / "mlperf_pretrainedResnet.tflite")
     assert len({row.index for row in caught.value.rows}) == 16
     assert "full-integer int8" in caught.value.hint
+
+
+@pytest.mark.parametrize("kind", ["CONV_2D", "RELU", "ADD"])
+@pytest.mark.parametrize("change", [-1, 1])
+def test_too_few_and_too_many_inputs(kind: str, change: int) -> None:
+    b = Builder()
+    x = b.input("x", (1, 4, 4, 2), scale=0.1)
+    kernel = b.constant("w", np.ones((2, 1, 1, 2), np.int8), scale=0.1)
+    given = {"CONV_2D": [x, kernel], "RELU": [x], "ADD": [x, x]}[kind]
+    given = given[:change] if change < 0 else [*given, x, x]
+    b.output(b.op(kind, given, b.tensor("y", (1, 4, 4, 2), scale=0.1)))
+    with pytest.raises(InputError, match=f"has {len(given)} inputs; it takes") as caught:
+        read(b.build())
+    assert kind in caught.value.where

@@ -261,7 +261,7 @@ def _body(case: Case) -> str:
     if call.scratch_bytes:
         fields.append(f".scratch = t[{position['scratch']}]")
     key = mix32((step.seed + step.index * _GOLDEN) & 0xFFFFFFFF)
-    moment = f"{{{key}u, {_literal(float(step.learning_rate))}, {str(step.apply).lower()}}}"
+    moment = f"{{{key}u, {_literal(float(step.learning_rate))}, {str(step.apply).lower()}, NULL}}"
     lines = [
         *tables,
         f"    static const {call.kernel}_params params = {params};",

@@ -37,7 +37,7 @@ class _TestOp(OpDef):
         del graph
         nbytes = op.attrs.get("scratch", 0)
         assert isinstance(nbytes, int)
-        return KernelCall(f"tt_{op.kind}", {}, {}, scratch_bytes=nbytes, nothing=self.alias)
+        return KernelCall(f"tt_{op.kind}", {}, {}, scratch_bytes=nbytes)
 
 
 class TestPlain(_TestOp):

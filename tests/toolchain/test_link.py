@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,10 @@ from codegen import generate
 from tests.codegen.models import CLASSES, tiny_plan
 from tests.support.noisy_line import NoisyLine
 from tinytrain.errors import InputError, ToolError, UsageError
+from tinytrain.interp import Interpreter
+from tinytrain.numeric.error_scale import MIN_RANGE, error_limit, next_range
+from tinytrain.ops import fold_error
+from tinytrain.ops.base import Step
 from tinytrain.toolchain.link import Link, StepReport
 from tinytrain.toolchain.link_exchange import Exchange
 from tinytrain.toolchain.link_frames import ANSWER, REFUSAL, Decoder, Frame, Kind, Reason, encode
@@ -22,6 +27,7 @@ from tinytrain.toolchain.simulator import Simulator
 from tinytrain.train import TrainOptions
 
 Files = dict[str, bytes]
+F32 = np.float32
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +51,47 @@ def test_hello_says_what_the_model_is(files: Files) -> None:
     assert hello.input_scale == pytest.approx(0.02)
     assert (hello.target, hello.classes, hello.output_dtype) == ("class", CLASSES, "float32")
     assert hello.trainable and hello.has_storage and not hello.batches and not hello.half_state
+
+
+def test_saturation_is_what_the_definition_cuts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tiny_plan(tmp_path)
+    cut: list[bool] = []
+
+    def counting(range_: F32, unit: F32, accumulator: Any, *, calibrating: bool = False) -> F32:
+        limit = max(error_limit(range_, unit), MIN_RANGE)
+        cut.append(bool(np.max(np.abs(accumulator)) > limit))
+        return next_range(range_, unit, accumulator, calibrating=calibrating)
+
+    monkeypatch.setattr(fold_error, "next_range", counting)
+    x, y = samples(30)
+    interpreter = Interpreter(made.graph)
+    wanted = []
+    for i in range(30):
+        cut.clear()
+        interpreter.train_step(x[i : i + 1], Step(3, i, F32(0.05), target=int(y[i])))
+        wanted.append((len(cut), sum(cut)))
+    link, reports = Link(SimulatedDevice(generate(made))), list[StepReport]()
+    link.configure(seed=3, step_index=0)
+    link.train(x, y, 0.05, on_step=reports.append)
+    assert [(report.errors, report.saturated) for report in reports] == wanted
+    assert wanted[0][1] > 0 and any(count == 0 for _, count in wanted)
+
+
+def test_a_batch_over_the_link(tmp_path: Path) -> None:
+    files = generate(tiny_plan(tmp_path, options=TrainOptions(batch=4)))
+    x, y = samples(40)
+    link, simulator = Link(SimulatedDevice(files)), Simulator(files)
+    assert link.hello.batches and link.hello.batch == 1
+    link.configure(seed=5, step_index=0, batch=4)
+    simulator.set_seed(5)
+    simulator.set_batch(4)
+    reports: list[StepReport] = []
+    losses = link.train(x, y, 0.05, on_step=reports.append)
+    assert losses.tobytes() == simulator.train(x, y, 0.05).tobytes()
+    assert link.state() == simulator.state()
+    assert [report.applied for report in reports] == [False, False, False, True] * 10
 
 
 def test_the_same_as_the_simulator(files: Files) -> None:

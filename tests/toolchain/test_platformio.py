@@ -186,6 +186,24 @@ def test_upload_starts_the_emulator(make_project: MakeProject) -> None:
     assert "platform 0, data 42" in done.stdout
 
 
+def test_upload_hands_the_port_to_platformio(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], *_: object) -> tuple[int, str]:
+        commands.append(command)
+        return len(commands) - 1, "no device found\n"
+
+    monkeypatch.setattr(platformio, "_run", run)
+    platformio.upload_project(tmp_path, "pico", port="/dev/ttyACM0")
+    tail = ["-e", "pico", "-t", "upload", "--upload-port", "/dev/ttyACM0"]
+    assert commands[0][-6:] == tail
+    with pytest.raises(ToolError) as caught:
+        platformio.upload_project(tmp_path, "pico")
+    assert commands[1][-2:] == ["-t", "upload"] and "no device found" in caught.value.hint
+
+
 def place(core_dir: Path, version: str) -> Path:
     folder = core_dir / "packages" / "tool-scons"
     folder.mkdir(parents=True)

@@ -156,6 +156,16 @@ def test_several_rows_of_logits() -> None:
     assert attach_loss(graph, TrainOptions(loss="mse"), {}) is graph
 
 
+def test_one_class_has_nothing_to_learn() -> None:
+    net = Net(8)
+    graph = read(net.done(net.dense(net.image(1, 2, 2, 3), 1, activation="NONE")))
+    with pytest.raises(InputError, match="one class") as caught:
+        attach_loss(graph, TrainOptions(), {})
+    assert caught.value.code == "one-class"
+    assert attach_loss(graph, TrainOptions(loss="mse"), {}).outputs == graph.outputs
+    assert attach_loss(graph, TrainOptions(classes=3), {})["scores"].size == 3
+
+
 def test_several_outputs() -> None:
     net = Net(5)
     y = net.conv(net.image(1, 6, 6, 3), 4)

@@ -47,6 +47,7 @@ class SupportedOperator:
     kind: str
     rules: str
     trainable: bool
+    border_only: bool
 
 
 def op_rows(index: int, op: Op, graph: Graph) -> tuple[SupportRow, ...]:
@@ -72,7 +73,13 @@ def support_rows(graph: Graph, ops: Iterable[Op] | None = None) -> tuple[Support
 def supported_operators() -> tuple[SupportedOperator, ...]:
     """Every operator that the registry reads from files, sorted by name."""
     found = [
-        SupportedOperator(name, rules.kind, _rules_text(rules), type(rules).grad is not OpDef.grad)
+        SupportedOperator(
+            name,
+            rules.kind,
+            _rules_text(rules),
+            type(rules).grad is not OpDef.grad,
+            rules.border_only,
+        )
         for name, rules in tflite_definitions().items()
     ]
     return tuple(sorted(found, key=lambda item: item.operator))
@@ -94,7 +101,10 @@ def supported_page() -> str:
         "|---|---|---|",
     ]
     operators = supported_operators()
-    lines += [f"| {o.operator} | yes | {'yes' if o.trainable else 'no'} |" for o in operators]
+    for o in operators:
+        forward = "at an output, cut off" if o.border_only else "yes"
+        backward = "not needed" if o.border_only else "yes" if o.trainable else "no"
+        lines.append(f"| {o.operator} | {forward} | {backward} |")
     for item in operators:
         lines += ["", f"## {item.operator}", "", item.rules or "No further conditions."]
     return "\n".join(lines) + "\n"

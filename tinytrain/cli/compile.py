@@ -8,7 +8,6 @@ import click
 
 from tinytrain.boards import get_board
 from tinytrain.cli.options import (
-    board_option,
     data_option,
     json_option,
     run_options,
@@ -22,7 +21,14 @@ from tinytrain.pipeline import RunOptions, Training, compile_project, fit, prepa
 @click.command("compile", short_help="Generate a PlatformIO project.")
 @training_options
 @run_options
-@board_option
+@click.option(
+    "--board",
+    "board_names",
+    required=True,
+    multiple=True,
+    metavar="NAME",
+    help="See: tinytrain boards. Several times for several boards; the first is built by default.",
+)
 @data_option(required=False, why="; calibrates the first steps")
 @click.option(
     "-o",
@@ -33,13 +39,20 @@ from tinytrain.pipeline import RunOptions, Training, compile_project, fit, prepa
     metavar="DIR",
     help="Folder of the project; an earlier one of tinytrain is replaced.",
 )
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Prefix of library, header and all symbols, so that several models live in one firmware; "
+    "that of the model's file unless given.",
+)
 @json_option
 def compile_(
     training: Training,
     run: RunOptions,
-    board_name: str,
+    board_names: tuple[str, ...],
     data: Path | None,
     directory: Path,
+    name: str | None,
     as_json: bool,
 ) -> None:
     """Generate a PlatformIO project: a library that infers and learns, and an example.
@@ -49,23 +62,32 @@ def compile_(
     device.
 
     \b
-    Example: tinytrain compile model.tflite --board mps2-an500 --scheme bias:all -o firmware
+    Example: tinytrain compile model.tflite --board mps2-an500 --scheme bias:all -o device
     """
-    board = get_board(board_name)
-    training = with_scheme(training, data, board_name, run)
+    boards = tuple(get_board(found) for found in dict.fromkeys(board_names))
+    board = boards[0]
+    training = with_scheme(training, data, board.name, run)
     if data is None:
         prepared = prepare(training)
         if training.scheme != "none":
             click.echo("not calibrated (no --data): the bits differ from simulate's", err=True)
     else:
         prepared = start_run(training, data, run).prepared
-    files = compile_project(prepared, board, directory)
+    files = compile_project(prepared, boards, directory, name)
     sizes = fit(prepared, board)
     if as_json:
-        print_json({**sizes.as_dict(), "directory": str(directory), "files": sorted(files)})
+        print_json(
+            {
+                **sizes.as_dict(),
+                "boards": [b.name for b in boards],
+                "directory": str(directory),
+                "files": sorted(files),
+            }
+        )
         return
     total = sum(len(content) for content in files.values())
     click.echo(f"{directory}: {len(files)} files, {total:,} bytes")
-    click.echo(f"build:  pio run -d {directory} -e {board.name}")
+    environments = " ".join(f"-e {found.name}" for found in boards)
+    click.echo(f"build:  pio run -d {directory} {environments}")
     if board.emulator is not None:
         click.echo("or build and run in QEMU:  tinytrain emulate, with the same options")

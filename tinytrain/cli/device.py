@@ -74,6 +74,8 @@ def device_options(command: Command) -> Command:
             raise click.UsageError("choose one of --port, --emulator and --simulator")
         if project is None and port is None:
             raise click.UsageError("--emulator and --simulator need --project DIR")
+        if board is not None and not emulator:
+            raise click.UsageError("--board chooses a board for --emulator, and nothing else")
         command(device=Choice(project, port, emulator, simulator, board), **given)
 
     chosen: Command = wrapped
@@ -130,14 +132,20 @@ def project_board(project: Path, name: str | None, *, emulated: bool = False) ->
     return fitting[0]
 
 
-def device_data(path: Path, hello: Hello) -> Dataset:
+def device_data(path: Path, hello: Hello, project: Path | None = None) -> Dataset:
     """Read a data file in the quantization that a device asks for.
+
+    Args:
+        project: the device's, which knows the shape of a sample; the device knows its size only.
 
     Raises:
         InputError: it does not fit the device's model.
     """
+    shape: tuple[int, ...] = (1, hello.input_bytes)
+    if project is not None:
+        shape = load_generated(project).input_shape
     quant = Quant((hello.input_scale,), hello.input_zero_point)
-    x = Tensor("input", (1, hello.input_bytes), "int8", quant=quant)
+    x = Tensor("input", shape, "int8", quant=quant)
     if hello.target != "values":
         return read_dataset(path, x, output=None, classes=hello.classes or hello.output_count)
     quant = Quant((hello.output_scale,), hello.output_zero_point)

@@ -27,10 +27,13 @@ def flash(
     it.
 
     \b
-    Example: tinytrain flash firmware --port /dev/ttyACM0
+    Example: tinytrain flash device --port /dev/ttyACM0
     """
     board = project_board(directory, name)
-    uploads = not build_only and not (board.emulator is not None and board.platformio.is_local)
+    is_emulated = board.emulator is not None and board.platformio.is_local
+    if is_emulated and port is not None:
+        raise click.UsageError(f"{board.name} is emulated and has no port")
+    uploads = not build_only and not is_emulated
     with activity(f"building for {board.name}") as on_line:
         built = build_project(directory, board.name, on_line=on_line)
     if uploads:

@@ -87,7 +87,10 @@ def _report(error: TinytrainError, as_json: bool) -> int:
             document["operators"] = [
                 {"index": row.index, "operator": row.operator, "reason": row.reason} for row in rows
             ]
-        print_json({"error": document})
+        try:
+            print_json({"error": document})
+        except OSError as full:  # nobody takes what is printed, the error included
+            click.echo(f"error: cannot write to stdout: {full.strerror}", err=True)
         return error.exit_code
     click.secho("error: ", fg="red", bold=True, err=True, nl=False)
     place = f" ({error.where})" if error.where else ""

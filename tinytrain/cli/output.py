@@ -21,6 +21,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from tinytrain.errors import UsageError
+
 PIPE_COLUMNS = 160
 Advance = Callable[[int, int], None]
 
@@ -100,6 +102,22 @@ def activity(label: str) -> Iterator[Callable[[str], None] | None]:
             status.update(Text(f"{label}  {line.strip()}"[: status.console.width - 4]))
 
         yield show
+
+
+def refuse_overwriting(output: Path | None, *given: Path | None) -> None:
+    """Refuse an output that is nothing, a folder, or one of the files that the command reads.
+
+    Raises:
+        UsageError: it is.
+    """
+    if output is None:
+        return
+    if output.is_dir():  # an empty name is the present folder
+        raise UsageError("bad-output", "cli", "a folder, where a file is to be written",
+                         where=str(output), hint="give the name of a file")  # fmt: skip
+    if output.exists() and any(p is not None and p.exists() and output.samefile(p) for p in given):
+        raise UsageError("bad-output", "cli", "this file is read by the command",
+                         where=str(output), hint="give another name for the output")  # fmt: skip
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -8,7 +8,7 @@ import click
 
 from tinytrain.boards import get_board
 from tinytrain.cli.options import board_option, data_option, json_option, training_options
-from tinytrain.cli.output import print_fields, print_json, write_file
+from tinytrain.cli.output import print_fields, print_json, refuse_overwriting, write_file
 from tinytrain.cli.search import with_scheme
 from tinytrain.memory.report import memory_map
 from tinytrain.memory.svg_map import render_svg
@@ -35,6 +35,7 @@ def plan(
     \b
     Example: tinytrain plan model.tflite --board mps2-an500 --scheme bias:20 --classes 2
     """
+    refuse_overwriting(svg, training.model)
     board = get_board(board_name)
     training = with_scheme(training, data, board_name)
     prepared = prepare(training)

@@ -22,7 +22,7 @@ from tinytrain.cli.options import (
     run_options,
     training_options,
 )
-from tinytrain.cli.output import print_json, print_table, progress, write_file
+from tinytrain.cli.output import print_json, print_table, progress, refuse_overwriting, write_file
 from tinytrain.errors import UsageError
 from tinytrain.pipeline import RunOptions, Training
 from tinytrain.search.svg_front import Mark, render_front
@@ -66,6 +66,8 @@ def search(
     \b
     Example: tinytrain search model.tflite --board mps2-an500 --data data.npz -o best.toml
     """
+    for path in (output, svg):
+        refuse_overwriting(path, training.model, data)
     with _stages() as stage:
         study = run_search(
             training,

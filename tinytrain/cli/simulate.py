@@ -8,7 +8,14 @@ from pathlib import Path
 import click
 
 from tinytrain.cli.options import data_option, json_option, run_options, training_options
-from tinytrain.cli.output import print_fields, print_json, print_table, progress, write_file
+from tinytrain.cli.output import (
+    print_fields,
+    print_json,
+    print_table,
+    progress,
+    refuse_overwriting,
+    write_file,
+)
 from tinytrain.cli.search import with_scheme
 from tinytrain.pipeline import RunOptions, Simulation, Training, start_run
 from tinytrain.pipeline import simulate as run_simulation
@@ -51,16 +58,18 @@ def simulate(
     \b
     Example: tinytrain simulate model.tflite --scheme bias:all --data data.npz --epochs 8
     """
+    kept_stats = None if stats_file == Path("-") else stats_file
+    refuse_overwriting(state_file, training.model, data)
+    refuse_overwriting(kept_stats, training.model, data)
     training = with_scheme(training, data, board_name, run)
     started = start_run(training, data, run, steps)
     with progress("training") as advance:
         result = run_simulation(started, advance, LOOKS if stats_file else 0)
     if state_file is not None:
         write_file(state_file, result.state)
-    if result.statistics is not None and stats_file != Path("-"):
-        assert stats_file is not None
+    if result.statistics is not None and kept_stats is not None:
         kept = {**result.statistics.as_dict(), "warnings": result.warnings}
-        write_file(stats_file, (json.dumps(kept, indent=1) + "\n").encode())
+        write_file(kept_stats, (json.dumps(kept, indent=1) + "\n").encode())
     for warning in result.warnings:
         click.echo(f"warning: {warning}", err=True)
     if as_json:

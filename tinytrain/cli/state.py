@@ -11,7 +11,13 @@ import numpy as np
 
 from tinytrain.cli.device import Choice, connect, device_options
 from tinytrain.cli.options import json_option
-from tinytrain.cli.output import print_fields, print_json, print_table, write_file
+from tinytrain.cli.output import (
+    print_fields,
+    print_json,
+    print_table,
+    refuse_overwriting,
+    write_file,
+)
 from tinytrain.errors import InputError
 from tinytrain.toolchain.generated import Generated, load_generated
 from tinytrain.toolchain.link import Link
@@ -35,6 +41,9 @@ def state() -> None:
 @json_option
 def pull(file: Path, device: Choice, as_json: bool) -> None:
     """Read the device's trained state into FILE."""
+    refuse_overwriting(file)
+    if file.exists():
+        _read(file)  # anything but an older state is left alone
     with connect(device) as link:
         found = _state_of(link)
     write_file(file, encode_state(found))
@@ -48,7 +57,7 @@ def pull(file: Path, device: Choice, as_json: bool) -> None:
 @json_option
 def push(file: Path, device: Choice, no_save: bool, as_json: bool) -> None:
     """Write the state in FILE into the device, which must run the same program, and save it."""
-    given = decode_state(file.read_bytes(), str(file))
+    given = _read(file)
     with connect(device) as link:
         _check(given, link.hello.fingerprint, file)
         link.set_state(given.state, step_index=given.step_index, seed=given.seed)
@@ -66,7 +75,7 @@ def diff(ctx: click.Context, file: Path, device: Choice, as_json: bool) -> None:
 
     The exit code is 1 where they differ.
     """
-    given = decode_state(file.read_bytes(), str(file))
+    given = _read(file)
     with connect(device) as link:
         _check(given, link.hello.fingerprint, file)
         found = _state_of(link)
@@ -101,6 +110,15 @@ def compare(a: bytes, b: bytes, project: Generated | None) -> list[tuple[str, in
         differs = int(np.count_nonzero(one != other))
         rows.append((place.name, count, differs, float(np.nanmax(gap, initial=0.0))))
     return rows
+
+
+def _read(file: Path) -> StateFile:
+    if file.exists() and not file.is_file():  # a pipe would be waited for
+        raise InputError(
+            "bad-state-file", "state", "not a regular file", where=str(file),
+            hint="`tinytrain state pull` writes state files",
+        )  # fmt: skip
+    return decode_state(file.read_bytes(), str(file))
 
 
 def _state_of(link: Link) -> StateFile:

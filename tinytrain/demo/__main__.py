@@ -22,4 +22,4 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m tinytrain.demo FOLDER")
     write(Path(sys.argv[1]))
-    print(f"{sys.argv[1]}: digits.tflite, digits.npz")
+    print(f"wrote {sys.argv[1]}/digits.tflite and {sys.argv[1]}/digits.npz")

@@ -39,9 +39,9 @@ class ErrorRequantizer:
     multiplier: int
 
     @classmethod
-    def for_range(cls, amax: int) -> ErrorRequantizer:
-        """The requantizer that maps +-amax onto +-127."""
-        limit = max(int(amax), MIN_RANGE)
+    def for_range(cls, largest: int) -> ErrorRequantizer:
+        """The requantizer that maps +-largest onto +-127."""
+        limit = max(int(largest), MIN_RANGE)
         shift = max(0, limit.bit_length() - 14)
         return cls(shift, (ERROR_MAX << 16) // (limit >> shift))
 

@@ -105,6 +105,7 @@ class Add(OpDef):
 
     kind = "add"
     tflite = "ADD"
+    tflite_inputs = (2, 2)
     in_place = ((0, 0), (1, 0))
 
     def parse(self, node: TfliteOp) -> Mapping[str, Attr]:

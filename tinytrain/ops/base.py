@@ -58,7 +58,6 @@ class KernelCall:
         io: field -> tensor name; "" is NULL.
         scratch_bytes: size of the field ``scratch`` of io (0: there is none).
         takes_step: whether the kernel has a third argument ``const tt_step *``.
-        nothing: no data moves where input and output share memory; the call is dropped then.
     """
 
     kernel: str
@@ -66,7 +65,6 @@ class KernelCall:
     io: Mapping[str, str]
     scratch_bytes: int = 0
     takes_step: bool = False
-    nothing: bool = False
 
 
 class TfliteOp(Protocol):
@@ -214,12 +212,16 @@ class OpDef(ABC):
 
     kind: ClassVar[str] = ""
     tflite: ClassVar[str] = ""  # builtin operator name, if it is read from files
+    # whether it only stands at a border of the model, where the reader cuts it off
+    border_only: ClassVar[bool] = False
+    # fewest and most inputs in a file; there is one output
+    tflite_inputs: ClassVar[tuple[int, int]] = (1, 1)
     # pairs (input index, output index) that may share memory: each element is read before, or at
     # the same moment as, the one at its place is written
     in_place: ClassVar[tuple[tuple[int, int], ...]] = ()
     # whether it changes what the model knows, and so is kept though nothing reads its results
     trains: ClassVar[bool] = False
-    # kinds whose kernel moves no data when input and output share memory
+    # kinds whose kernel moves no data when input and output share memory: the call is dropped then
     alias: ClassVar[bool] = False
 
     _registry: ClassVar[dict[str, OpDef]] = {}

@@ -21,6 +21,7 @@ class Concatenation(OpDef):
 
     kind = "concatenation"
     tflite = "CONCATENATION"
+    tflite_inputs = (1, 65535)
 
     def parse(self, node: TfliteOp) -> Mapping[str, Attr]:
         """The axis, counted from the front, and the activation."""

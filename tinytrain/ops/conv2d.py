@@ -141,6 +141,7 @@ class Conv2D(OpDef):
 
     kind = "conv2d"
     tflite = "CONV_2D"
+    tflite_inputs = (2, 3)
 
     def parse(self, node: TfliteOp) -> Mapping[str, Attr]:
         """Stride, dilation, padding, activation."""

@@ -34,6 +34,7 @@ class DepthwiseConv2D(OpDef):
 
     kind = "depthwise_conv2d"
     tflite = "DEPTHWISE_CONV_2D"
+    tflite_inputs = (2, 3)
 
     def parse(self, node: TfliteOp) -> Mapping[str, Attr]:
         """Stride, dilation, padding, activation; the multiplier follows from the shapes."""

@@ -73,6 +73,7 @@ class FullyConnected(OpDef):
 
     kind = "fully_connected"
     tflite = "FULLY_CONNECTED"
+    tflite_inputs = (2, 3)
 
     def parse(self, node: TfliteOp) -> Mapping[str, Attr]:
         """Activation, whether leading dimensions are kept, the weights' format."""

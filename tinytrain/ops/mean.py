@@ -48,6 +48,7 @@ class Mean(OpDef):
 
     kind = "mean"
     tflite = "MEAN"
+    tflite_inputs = (2, 2)
     in_place = ((0, 0),)
 
     def parse(self, node: TfliteOp) -> Mapping[str, Attr]:

@@ -48,6 +48,7 @@ class Mul(OpDef):
 
     kind = "mul"
     tflite = "MUL"
+    tflite_inputs = (2, 2)
     in_place = ((0, 0), (1, 0))
 
     def parse(self, node: TfliteOp) -> Mapping[str, Attr]:

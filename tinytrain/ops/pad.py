@@ -34,6 +34,7 @@ class Pad(OpDef):
 
     kind = "pad"
     tflite = "PAD"
+    tflite_inputs = (2, 2)
 
     def parse(self, node: TfliteOp) -> Mapping[str, Attr]:
         """(before, after) of each dimension, one after the other; None if not constant."""
@@ -108,6 +109,7 @@ class PadV2(Pad):
 
     kind = "pad_v2"
     tflite = "PADV2"
+    tflite_inputs = (3, 3)
 
     def parse(self, node: TfliteOp) -> Mapping[str, Attr]:
         """As PAD; the value is None if it is not an int8 constant at the output's scale."""

@@ -31,6 +31,7 @@ class Dequantize(OpDef):
 
     kind = "dequantize"
     tflite = "DEQUANTIZE"
+    border_only = True
 
     def problems(self, op: Op, graph: Graph) -> list[str]:
         """Only at an output of the model, where it is cut off; inside, the float part begins."""

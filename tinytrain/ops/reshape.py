@@ -27,6 +27,7 @@ class Reshape(OpDef):
 
     kind = "reshape"
     tflite = "RESHAPE"
+    tflite_inputs = (1, 2)
     in_place = ((0, 0),)
     alias = True
 
@@ -95,5 +96,4 @@ class Reshape(OpDef):
             "tt_copy_s8",
             {"count": graph[op.outputs[0]].size},
             {"input": op.inputs[0], "output": op.outputs[0]},
-            nothing=True,
         )

@@ -7,6 +7,9 @@ In: a path and the input tensor. Out: `Dataset`, checked. Samples may be
 - uint8: pixels; the real value is the number itself where the model's input reaches beyond 2,
   and the number over 255 otherwise.
 
+A sample has the model's shape, or is a flat row of as many values; axes of size 1 may be left out
+or added. Nothing else is reshaped: other orders of axes have the same number of values too.
+
 Must not know how anything is trained.
 """
 
@@ -90,10 +93,14 @@ def dataset_from_arrays(arrays: dict[str, Array], tensor: Tensor, classes: int) 
 
 
 def _load(path: Path) -> dict[str, Array]:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise _bad(path, "not a regular file", "save the arrays to a file with numpy.savez")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise _bad(path, "not an .npz archive", "save it with numpy.savez")
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            hint = f"an .npz holds {', '.join(KEYS)}: save them with numpy.savez"
+            raise _bad(path, "one array (.npy), not an .npz archive of several", hint)
+        with loaded as file:
             total = sum(info.file_size for info in file.zip.infolist()) if file.zip else 0
             if total > _MAX_BYTES:
                 raise _bad(path, f"{total} bytes unpacked, the limit is {_MAX_BYTES}")
@@ -112,13 +119,22 @@ def _load(path: Path) -> dict[str, Array]:
         raise _bad(path, f"damaged .npz file: {type(error).__name__}: {error}") from error
 
 
+def _means(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether samples of a shape `given` are surely meant as samples of the model's `shape`."""
+    if not given or int(np.prod(given[1:])) != int(np.prod(shape)):
+        return False
+    long, longer = ([size for size in sizes if size != 1] for sizes in (given[1:], shape))
+    return long == longer or len(long) <= 1 or len(longer) <= 1
+
+
 def convert(values: Array, tensor: Tensor, what: str, path: Path) -> Array:
     """Samples of any accepted type -> int8 [N, *tensor.shape[1:]]; see the module's text."""
     shape = tensor.shape[1:]
-    if values.ndim == 0 or values.size != len(values) * int(np.prod(shape)):
+    if not _means(values.shape, shape):
         raise _bad(
             path,
             f"{what} has shape {values.shape}, the model takes [N, {', '.join(map(str, shape))}]",
+            "give samples in the model's order of axes, or as flat rows in that order",
         )
     values = values.reshape(len(values), *shape)
     if values.dtype == np.int8:

@@ -99,7 +99,7 @@ def read_bytes(path: Path) -> bytes:
             raise InputError(
                 "no-model",
                 "reader",
-                "there is no such file",
+                "this is no regular file" if path.exists() else "there is no such file",
                 where=str(path),
                 hint="give the path of a .tflite model",
             )

@@ -76,6 +76,7 @@ def _build(file_model: RawModel, name: str) -> Graph:
     rows = list(_model_rows(model, table))
     nodes: list[Node] = []
     for raw in model.ops:
+        _check_count(raw)
         refused = list(_file_rows(raw, table, known))
         rows += refused
         if not refused:
@@ -145,6 +146,23 @@ def _file_rows(raw: RawOp, table: TensorTable, known: Mapping[str, object]) -> I
     for reason, names in reasons.items():
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         yield SupportRow(raw.index, operator, f"{reason} ({shown})")
+
+
+def _check_count(raw: RawOp) -> None:
+    """Refuse an operator with inputs or outputs that its definition does not know."""
+    rules = tflite_definitions().get(raw.operator)
+    if rules is None:
+        return
+    fewest, most = rules.tflite_inputs
+    given = len(raw.inputs)
+    if not fewest <= given <= most or any(i < 0 for i in raw.inputs[:fewest]):
+        missing = ", some absent" if any(i < 0 for i in raw.inputs[:fewest]) else ""
+        wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+        message = f"the operator has {given} inputs{missing}; it takes {wanted}"
+        raise corrupt(message, f"operator {raw.index}, {raw.operator}")
+    if len(raw.outputs) != 1:
+        message = f"the operator has {len(raw.outputs)} outputs; it gives one"
+        raise corrupt(message, f"operator {raw.index}, {raw.operator}")
 
 
 def _node(raw: RawOp, table: TensorTable) -> Node:

@@ -14,10 +14,11 @@ import numpy as np
 
 from tinytrain.ir import Array, Role, Tensor
 from tinytrain.ir.graph import ITEM_BYTES
+from tinytrain.ir.names import Names
 from tinytrain.numeric.quantize import INT8_MAX, INT8_MIN, Quant
 from tinytrain.reader.file import RawModel, RawTensor
 from tinytrain.reader.flatbuffer import corrupt
-from tinytrain.reader.naming import Names, clean
+from tinytrain.reader.naming import clean
 
 MAX_TENSOR_ELEMENTS = 1 << 24
 # beyond these a product of three scales leaves float32

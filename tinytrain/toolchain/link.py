@@ -82,12 +82,22 @@ class Hello:
 
 @dataclass(frozen=True)
 class StepReport:
-    """One training step: `loss` before the update, `best` the prediction, `step_index` from 0."""
+    """One training step.
+
+    Attributes:
+        loss: of the sample, before the update.
+        best: the prediction for it.
+        step_index: from 0.
+        applied: whether trained values moved.
+        errors, saturated: tensors of errors, and those of them that were cut at their range.
+    """
 
     loss: float
     best: int
     step_index: int
     applied: bool
+    errors: int
+    saturated: int
 
 
 @dataclass(frozen=True)
@@ -211,10 +221,10 @@ class Link:
             _check(answer, "train")
             if len(answer) == 4:
                 continue  # a piece of an input
-            _, loss, best, index, applied = struct.unpack("<ifiII", answer)
+            _, loss, best, index, applied, _, errors, cut = struct.unpack("<ifiI4H", answer)
             losses.append(loss)
             if on_step is not None:
-                on_step(StepReport(loss, best, index, bool(applied)))
+                on_step(StepReport(loss, best, index, bool(applied), errors, cut))
         return np.array(losses, np.float32)
 
     def evaluate(self, x: Array, targets: Array) -> Evaluation:

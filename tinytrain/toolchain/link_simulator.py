@@ -22,6 +22,7 @@ from tinytrain.toolchain.host_library import _native_flags, with_simd
 _STAGE = "simulator"
 _SLICE = 256  # bytes handed over at a time: their answers surely fit
 _OUT_BYTES = 64 * 1024
+_SLOT_BYTES = 12 + 32  # of the state store, beside the state
 
 
 class _About(ctypes.Structure):
@@ -72,7 +73,7 @@ class SimulatedDevice:
         program = json.loads(self.project.files[MANIFEST])["program"]
         self._about = _about(program, json.loads(self.project.files[MANIFEST])["notes"])
         erase = int(self._library.tt_host_link_erase_bytes())
-        slot = -(-(36 + self.project.state_bytes) // erase) * erase
+        slot = -(-(_SLOT_BYTES + self.project.state_bytes) // erase) * erase
         self._flash = np.zeros(2 * slot, np.uint8)
         self._memory = np.zeros(self.project.memory_bytes + 64, np.uint8)
         self._model = np.zeros(int(self._library.tt_host_model_bytes()) + 64, np.uint8)

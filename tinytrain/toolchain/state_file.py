@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tinytrain.errors import InputError
 
-_RECORD = struct.Struct("<4s8I")
-_MAGIC = b"TTS1"
+_RECORD = struct.Struct("<4s7I")
+_MAGIC = b"TTS2"
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class StateFile:
 
 
 def encode_state(file: StateFile) -> bytes:
-    """The bytes of a state file: as in tt_store.h, with sequence number and wear 0."""
+    """The bytes of a state file: as in tt_store.h, with sequence number 0."""
     head = _RECORD.pack(
         _MAGIC, 0, file.fingerprint, len(file.state), zlib.crc32(file.state), file.step_index,
-        file.seed, 0, 0,
+        file.seed, 0,
     )[:-4]  # fmt: skip
     return head + struct.pack("<I", zlib.crc32(head)) + file.state
 
@@ -42,7 +42,7 @@ def decode_state(data: bytes, where: str) -> StateFile:
     """
     if len(data) < _RECORD.size or data[:4] != _MAGIC:
         raise _bad(where, "it is not a state file")
-    _, _, fingerprint, size, crc, step_index, seed, _, head_crc = _RECORD.unpack_from(data)
+    _, _, fingerprint, size, crc, step_index, seed, head_crc = _RECORD.unpack_from(data)
     state = data[_RECORD.size :]
     if zlib.crc32(data[: _RECORD.size - 4]) != head_crc or len(state) != size:
         raise _bad(where, "it is damaged")

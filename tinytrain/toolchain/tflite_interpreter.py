@@ -4,7 +4,8 @@ In: a model's bytes and an input. Out: its tensors by tflite index. They run ref
 which are the specification; the optimized ones differ in the last bit. Must not know our graph.
 
 Known of them: `tflite-runtime` 2.14 computes ADD, MUL and SOFTMAX over their own inputs even where
-all tensors are preserved, and crashes with NumPy 2; `ai-edge-litert` rounds the requantization of
+all tensors are preserved, takes the first dimension for all rows of a FULLY_CONNECTED with scales a
+channel, and crashes with NumPy 2; `ai-edge-litert` rounds the requantization of
 FULLY_CONNECTED once, where the specification rounds twice.
 """
 

@@ -66,8 +66,20 @@ def attach_loss(graph: Graph, options: TrainOptions, mean_square: Mapping[str, f
                 f"cross-entropy needs one row of logits, the model gives {graph[before].shape}",
                 hint="choose the loss mse, or a model that classifies the whole input",
             )
+        _check_classes(graph[before].size)
         return _with_scores(graph, before, graph[before].q.scales(graph[before].size), beta)
+    _check_classes(options.classes or graph[before].size)
     return _with_logits(graph, classifier, beta, options, mean_square)
+
+
+def _check_classes(count: int) -> None:
+    if count < 2:
+        raise InputError(
+            "one-class",
+            "train",
+            "cross-entropy over one class is 0 whatever the model says: nothing would be learned",
+            hint="choose the loss mse, or give a number of classes for a fresh classifier",
+        )
 
 
 def _skip_softmax(graph: Graph, name: str) -> tuple[str, float]:

@@ -165,7 +165,7 @@ def _table(path: Path) -> Mapping[str, Any]:
     """The file's content."""
     is_json = path.suffix == ".json"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # editors may add a mark
         table = json.loads(text) if is_json else tomllib.loads(text)
     except OSError as error:
         raise InputError(

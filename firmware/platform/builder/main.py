@@ -5,6 +5,7 @@ In: the board's manifest (its ``build`` table) and the project's options. Out: `
 platformio.ini through ``board_build.*``.
 """
 
+import re
 from pathlib import Path
 
 from SCons.Script import AlwaysBuild, Default, DefaultEnvironment
@@ -71,6 +72,39 @@ env.Append(
     LIBS=["m", "c", "gcc"],
 )
 env.Replace(LDSCRIPT_PATH=ldscript)
+
+
+def named_kernels(project):
+    """Stems of the files of tt_kernels that define what the other sources name, directly or not.
+
+    The linker would drop the others; they need not even be compiled.
+    """
+    folder = project / "lib" / "tt_kernels" / "src"
+    texts = {path: path.read_text("utf-8") for path in folder.glob("*.[ch]")}
+    # These list all kernels, and so say nothing.
+    texts = {path: text for path, text in texts.items() if not path.name.startswith("tt_kernels")}
+    others = [
+        path
+        for root in ("lib", "src")
+        for path in (project / root).rglob("*")
+        if path.suffix in (".c", ".h", ".cpp", ".ino") and folder not in path.parents
+    ]
+    words = set()
+    waiting = [path.read_text("utf-8", "replace") for path in others]
+    while waiting:
+        words.update(re.findall(r"\btt_\w+", waiting.pop()))
+        for path in list(texts):
+            offered = re.findall(r"^(?!static)\w[\w \t*]*?\b(tt_\w+)\(", texts[path], re.MULTILINE)
+            if path.stem in words or words.intersection(offered):
+                waiting.append(texts.pop(path))
+    return {path.stem for path in folder.glob("*.c")} - {path.stem for path in texts}
+
+
+kernels = named_kernels(Path(env.subst("$PROJECT_DIR")))
+env.AddBuildMiddleware(
+    lambda env, node: node if Path(node.srcnode().get_path()).stem in kernels else None,
+    "*tt_kernels/src/*.c",
+)
 
 program = env.BuildProgram()
 env.Depends(program, ldscript)

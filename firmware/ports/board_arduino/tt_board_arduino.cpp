@@ -3,6 +3,7 @@
 #include <Arduino.h>
 
 #include "tt_board_arduino.h"
+#include "tt_flash.h"
 
 // The counter stands at the same place in every core from v7-M on; no vendor header is needed.
 #if defined(__ARM_ARCH) && __ARM_ARCH >= 7
@@ -68,7 +69,9 @@ uint32_t tt_board_ticks_hz(void) { return 1000000u; }
 __attribute__((weak)) const tt_storage *tt_board_flash(uint32_t state_bytes)
 {
     (void)state_bytes;
-#if defined(TT_BOARD_RAM_STORAGE_BYTES)
+#if defined(TT_HAS_FLASH)
+    return tt_core_flash(state_bytes);
+#elif defined(TT_BOARD_RAM_STORAGE_BYTES)
     static uint32_t memory[TT_BOARD_RAM_STORAGE_BYTES / 4u];
     static tt_storage storage;
     tt_storage_ram(&storage, memory, sizeof memory, 64u);

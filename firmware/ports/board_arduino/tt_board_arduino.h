@@ -4,16 +4,19 @@
  * Line: Serial at TT_BOARD_BAUD. Clock: the core's cycle counter (DWT) from Cortex-M3 up,
  * micros() on Cortex-M0+.
  *
- * Storage: no two cores have the same call for internal flash, so the application says which:
+ * Storage: internal flash, by the driver for the core that this is compiled for (tt_flash_*.cpp):
  *
- *     const tt_storage *tt_board_flash(uint32_t state_bytes);   // in C, or extern "C"
+ *     STM32F4, F74x, H7, L4   ST's HAL             mbed cores   mbed::FlashIAP
+ *     RP2040 (Pico SDK)       flash_range_*        Teensy 4     below its EEPROM emulation
+ *     SAMD51                  NVMCTRL
  *
- * gives a tt_storage whose read, erase and program call the core's or the vendor's functions
- * (STM32: HAL_FLASH_Program, HAL_FLASHEx_Erase; RP2040: flash_range_program, flash_range_erase;
- * nRF52840 and Portenta: mbed::FlashIAP; SAMD51: the NVM controller; Teensy: its EEPROM area).
- * Without it there are two choices: nothing can be saved (the default: a save answers with an
- * error), or, with -DTT_BOARD_RAM_STORAGE_BYTES=n, a storage in n bytes of RAM, which a reset of
- * the model survives and a power cut does not.
+ * The state lies at the end of flash; -DTT_FLASH_END=address moves it. There is no storage where it
+ * would reach into the program, nor on other cores, and a save then answers with an error.
+ * -DTT_BOARD_RAM_STORAGE_BYTES=n takes n bytes of RAM instead, which a reset of the model survives
+ * and a power cut does not; -DTT_BOARD_NO_FLASH takes neither. For storage of your own (an EEPROM,
+ * an FRAM) define, in C or extern "C":
+ *
+ *     const tt_storage *tt_board_flash(uint32_t state_bytes);
  */
 #ifndef TT_BOARD_ARDUINO_H
 #define TT_BOARD_ARDUINO_H
@@ -32,7 +35,7 @@ extern "C" {
 void tt_app_start(void);
 void tt_app_turn(void);
 
-/* Of yours, or the empty one of this library. */
+/* Of yours, or the one of this library. */
 const tt_storage *tt_board_flash(uint32_t state_bytes);
 
 #ifdef __cplusplus

@@ -3,19 +3,8 @@
 
 void tt_class_scores_s32(const tt_class_scores_s32_params *params, const tt_class_scores_s32_io *io)
 {
-    float *scores = io->scores;
-    const int32_t classes = params->classes;
-    float largest = 0.0f;
-    for (int32_t c = 0; c < classes; c++) {
-        scores[c] = (float)(io->logits[c] - params->zero_point) * params->scales[c];
-        largest = c == 0 || scores[c] > largest ? scores[c] : largest;
+    for (int32_t c = 0; c < params->classes; c++) {
+        io->scores[c] = (float)(io->logits[c] - params->zero_point) * params->scales[c];
     }
-    float sum = 0.0f;
-    for (int32_t c = 0; c < classes; c++) {
-        scores[c] = tt_exp_negative(scores[c] - largest);
-        sum += scores[c];
-    }
-    for (int32_t c = 0; c < classes; c++) {
-        scores[c] /= sum;
-    }
+    tt_scores_of_logits(io->scores, params->classes);
 }

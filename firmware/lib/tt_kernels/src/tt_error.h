@@ -16,6 +16,7 @@ typedef struct tt_error_requantizer {
     int32_t half;
     int32_t shift;
     int32_t multiplier;
+    int32_t limit;    /* the magnitude that becomes 127 */
     int32_t seen;     /* largest magnitude of an accumulator so far */
     uint32_t counter; /* random counter of the next element */
 } tt_error_requantizer;
@@ -47,6 +48,7 @@ static inline tt_error_requantizer tt_error_begin(int32_t limit, uint32_t key)
     r.shift = bits > 14 ? bits - 14 : 0;
     r.half = (int32_t)((UINT32_C(1) << (uint32_t)r.shift) >> 1);
     r.multiplier = (TT_ERROR_MAX << 16) / (limit >> r.shift);
+    r.limit = limit;
     r.seen = 0;
     r.counter = key;
     return r;
@@ -86,10 +88,15 @@ static inline float tt_error_scale(const tt_error_requantizer *r, float accumula
 }
 
 /* The range for the next step: a little over what was seen, or the old one, decayed; a calibrating
- * step forgets faster. */
+ * step forgets faster. Comes last for each tensor, so it also counts those that were cut. */
 static inline float tt_error_next_range(const tt_error_requantizer *r, float range, float unit,
                                         const tt_step *step)
 {
+    if (step->counts != NULL) {
+        step->counts->tensors++;
+        step->counts->saturated =
+            (uint16_t)(step->counts->saturated + (r->seen > r->limit ? 1u : 0u));
+    }
     const float decayed = range * (step->apply ? TT_RANGE_DECAY : TT_CALIBRATION_DECAY);
     const float seen = ((float)r->seen * unit) * TT_HEADROOM;
     return seen > decayed ? seen : decayed;

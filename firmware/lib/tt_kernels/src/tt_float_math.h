@@ -64,4 +64,21 @@ static inline float tt_log(float x)
     return (e * TT_LN2_HIGH + e * TT_LN2_LOW) + (2.0f * t) * series;
 }
 
+/* Logits to probabilities, in place; the largest is taken off first. */
+static inline void tt_scores_of_logits(float *scores, int32_t classes)
+{
+    float largest = scores[0];
+    for (int32_t c = 1; c < classes; c++) {
+        largest = scores[c] > largest ? scores[c] : largest;
+    }
+    float sum = 0.0f;
+    for (int32_t c = 0; c < classes; c++) {
+        scores[c] = tt_exp_negative(scores[c] - largest);
+        sum += scores[c];
+    }
+    for (int32_t c = 0; c < classes; c++) {
+        scores[c] /= sum;
+    }
+}
+
 #endif

@@ -9,11 +9,18 @@
 /* Version of the kernels' structs; generated code refuses to compile against another one. */
 #define TT_KERNELS_ABI 1
 
+/* What became of the error tensors of a step. */
+typedef struct tt_error_counts {
+    uint16_t tensors;   /* made with a range that was known before */
+    uint16_t saturated; /* of these, with errors beyond it, which were cut */
+} tt_error_counts;
+
 /* Run-time values of one training step. */
 typedef struct tt_step {
-    uint32_t key;        /* tt_step_key(seed, index): the random streams of this step */
-    float learning_rate; /* the caller's rate over the samples of a batch, >= 0 */
-    bool apply;          /* false: measure ranges and norms, leave the weights */
+    uint32_t key;            /* tt_step_key(seed, index): the random streams of this step */
+    float learning_rate;     /* the caller's rate over the samples of a batch, >= 0 */
+    bool apply;              /* false: measure ranges and norms, leave the weights */
+    tt_error_counts *counts; /* to count in, or NULL */
 } tt_step;
 
 /* A two-dimensional sliding window over NHWC with batch 1. */

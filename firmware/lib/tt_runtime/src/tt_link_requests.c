@@ -32,7 +32,9 @@ typedef struct train_answer {
     int32_t status;
     float loss;
     int32_t best;
-    uint32_t step_index, applied;
+    uint32_t step_index;
+    uint16_t applied, reserved;
+    tt_error_counts errors;
 } train_answer;
 
 typedef struct evaluate_answer {
@@ -47,6 +49,7 @@ typedef struct infer_answer {
 } infer_answer;
 
 _Static_assert(sizeof(hello_answer) == 76u, "layout of the answer");
+_Static_assert(sizeof(train_answer) == 24u, "layout of the answer");
 _Static_assert(sizeof(train_answer) <= TT_LINK_KEPT_BYTES, "answers of training are kept");
 _Static_assert(sizeof(evaluate_answer) <= TT_LINK_KEPT_BYTES, "answers of evaluation are kept");
 
@@ -190,8 +193,14 @@ static uint32_t train(tt_link *link, uint8_t *payload, uint32_t bytes)
         link->ticks = now(link) - begin;
         link->trained += status == TT_OK ? 1u : 0u;
     }
-    const train_answer answer = {(int32_t)status, report.loss, report.best, report.step_index,
-                                 report.applied ? 1u : 0u};
+    const train_answer answer = {
+        .status = (int32_t)status,
+        .loss = report.loss,
+        .best = report.best,
+        .step_index = report.step_index,
+        .applied = report.applied ? 1u : 0u,
+        .errors = report.errors,
+    };
     return tt_link_give(payload, &answer, sizeof answer);
 }
 

@@ -144,8 +144,9 @@ static tt_status run_step(tt_model *model, const int8_t *input, const tt_target 
         return status;
     }
     take_input(model, input);
+    tt_error_counts errors = {0, 0};
     const tt_step step = {tt_step_key(model->seed, model->step_index),
-                          model->learning_rate / (float)model->batch, apply};
+                          model->learning_rate / (float)model->batch, apply, &errors};
     const bool is_class = program->target_kind == (uint8_t)TT_TARGET_CLASS;
     const tt_frame frame = {model->state, model->buffers, model->arena,
                             is_class ? (const void *)&target->label : target->values, &step};
@@ -156,7 +157,7 @@ static tt_status run_step(tt_model *model, const int8_t *input, const tt_target 
     memcpy(&loss, model->arena + program->loss_offset, sizeof loss);
     const bool applied = apply && (program->apply == NULL || apply_batch(model, &frame));
     if (report != NULL) {
-        *report = (tt_step_report){loss, best, model->step_index, applied};
+        *report = (tt_step_report){loss, best, model->step_index, applied, errors};
     }
     model->step_index++;
     return TT_OK;

@@ -62,11 +62,13 @@ typedef struct tt_target {
 
 /* What happened in a training step. */
 typedef struct tt_step_report {
-    float loss;          /* of this sample, before the update: cross-entropy in nats, or mean
-                            squared error in squared real units */
-    int32_t best;        /* prediction for this sample, before the update; as in tt_output */
-    uint32_t step_index; /* of this step, from 0 */
-    bool applied;        /* whether trained values moved in this step */
+    float loss;             /* of this sample, before the update: cross-entropy in nats, or mean
+                               squared error in squared real units */
+    int32_t best;           /* prediction for this sample, before the update; as in tt_output */
+    uint32_t step_index;    /* of this step, from 0 */
+    bool applied;           /* whether trained values moved in this step */
+    tt_error_counts errors; /* error tensors, and how many of them were cut at their range: a few
+                               now and then; many mean steps too large, or no calibration */
 } tt_step_report;
 
 static inline tt_target tt_class_target(int32_t label)

@@ -4,22 +4,29 @@
 
 #include "tt_crc32.h"
 
-#define MAGIC 0x31535454u /* "TTS1" */
+#define MAGIC 0x32535454u      /* "TTS2" */
+#define HEAD_MAGIC 0x31455454u /* "TTE1" */
 #define SLOTS 2u
 
 typedef struct record {
     uint32_t magic, sequence, fingerprint;
     uint32_t state_bytes, state_crc;
-    uint32_t step_index, seed, wear;
+    uint32_t step_index, seed;
     uint32_t crc; /* of all the above */
 } record;
 
+typedef struct head {
+    uint32_t magic, wear, crc;
+} head;
+
+_Static_assert(sizeof(head) == TT_STORE_HEAD_BYTES, "layout of the head");
 _Static_assert(sizeof(record) == TT_STORE_RECORD_BYTES, "layout of the record");
 
 typedef struct slot {
     record record;
-    bool known; /* the record is whole */
-    bool good;  /* and so is the state */
+    uint32_t wear; /* erase cycles; 0 where the head is not whole */
+    bool known;    /* the record is whole */
+    bool good;     /* and so is the state */
 } slot;
 
 /* The unit in which data moves: a multiple of every unit of programming that is possible. */
@@ -35,9 +42,15 @@ static uint32_t slot_bytes(const tt_storage *storage)
     return storage->bytes / SLOTS / storage->erase_bytes * storage->erase_bytes;
 }
 
-static uint32_t state_offset(const tt_storage *storage, uint32_t index)
+static uint32_t record_offset(const tt_storage *storage, uint32_t index)
 {
     return index * slot_bytes(storage) +
+           TT_STORE_ROUND_UP(TT_STORE_HEAD_BYTES, storage->program_bytes);
+}
+
+static uint32_t state_offset(const tt_storage *storage, uint32_t index)
+{
+    return record_offset(storage, index) +
            TT_STORE_ROUND_UP(TT_STORE_RECORD_BYTES, storage->program_bytes);
 }
 
@@ -80,10 +93,16 @@ static int read_state(const tt_storage *storage, uint32_t index, uint8_t *state,
 static int examine(const tt_storage *storage, uint32_t index, slot *found)
 {
     record *const r = &found->record;
+    head h;
     uint32_t crc = 0u;
     found->known = found->good = false;
-    if (storage->read(storage, index * slot_bytes(storage), r, (uint32_t)sizeof *r) != 0) {
+    found->wear = 0u;
+    if (storage->read(storage, index * slot_bytes(storage), &h, (uint32_t)sizeof h) != 0 ||
+        storage->read(storage, record_offset(storage, index), r, (uint32_t)sizeof *r) != 0) {
         return -1;
+    }
+    if (h.magic == HEAD_MAGIC && h.crc == tt_crc32(0u, &h, sizeof h - sizeof h.crc)) {
+        found->wear = h.wear;
     }
     found->known = r->magic == MAGIC && r->crc == tt_crc32(0u, r, sizeof *r - sizeof r->crc) &&
                    fits(storage, r->state_bytes);
@@ -124,15 +143,12 @@ static int choose(const slot *slots, const tt_program *program)
     return best;
 }
 
-/* Erase cycles of a slot so far. Slot 0 comes first and they take turns, so an unknown count
-   follows from the other one's. */
+/* Erase cycles of a slot so far. Slot 0 comes first and they take turns, so a count that was cut
+   off with its erase follows from the other one's. */
 static uint32_t wear_of(const slot *slots, uint32_t index)
 {
-    const slot *const own = &slots[index], *const other = &slots[1u - index];
-    if (own->known) {
-        return own->record.wear;
-    }
-    return other->known ? other->record.wear - index : 0u;
+    const uint32_t own = slots[index].wear, other = slots[1u - index].wear;
+    return own != 0u ? own : other != 0u ? other - index : 0u;
 }
 
 static int erase_slot(const tt_storage *storage, uint32_t index, uint32_t bytes)
@@ -165,16 +181,18 @@ static int program_bytes(const tt_storage *storage, uint32_t offset, const void 
     return 0;
 }
 
-static int write_slot(const tt_storage *storage, uint32_t index, const uint8_t *state,
-                      const record *r)
+static int write_slot(const tt_storage *storage, uint32_t index, uint32_t wear,
+                      const uint8_t *state, const record *r)
 {
-    const uint32_t begin = state_offset(storage, index);
-    const uint32_t used = begin - index * slot_bytes(storage) + r->state_bytes;
-    if (erase_slot(storage, index, used) != 0 ||
-        program_bytes(storage, begin, state, r->state_bytes) != 0) {
+    const uint32_t begin = index * slot_bytes(storage), state_at = state_offset(storage, index);
+    head h = {HEAD_MAGIC, wear, 0u};
+    h.crc = tt_crc32(0u, &h, sizeof h - sizeof h.crc);
+    if (erase_slot(storage, index, state_at - begin + r->state_bytes) != 0 ||
+        program_bytes(storage, begin, &h, (uint32_t)sizeof h) != 0 ||
+        program_bytes(storage, state_at, state, r->state_bytes) != 0) {
         return -1;
     }
-    return program_bytes(storage, index * slot_bytes(storage), r, (uint32_t)sizeof *r);
+    return program_bytes(storage, record_offset(storage, index), r, (uint32_t)sizeof *r);
 }
 
 tt_status tt_save(const tt_model *model, const tt_storage *storage)
@@ -203,11 +221,10 @@ tt_status tt_save(const tt_model *model, const tt_storage *storage)
         .state_crc = tt_crc32(0u, model->state, program->state_bytes),
         .step_index = model->step_index,
         .seed = model->seed,
-        .wear = wear_of(slots, index) + 1u,
     };
     r.crc = tt_crc32(0u, &r, sizeof r - sizeof r.crc);
     slot written;
-    if (write_slot(storage, index, model->state, &r) != 0 ||
+    if (write_slot(storage, index, wear_of(slots, index) + 1u, model->state, &r) != 0 ||
         examine(storage, index, &written) != 0 || !written.good || written.record.crc != r.crc) {
         return TT_ERROR_STORAGE;
     }
@@ -267,9 +284,7 @@ tt_status tt_store_look(const tt_storage *storage, const tt_program *program, tt
     *info = (tt_store_info){0};
     const tt_status status = find(storage, program, slots, &best);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        if (slots[i].known && slots[i].record.wear > info->wear) {
-            info->wear = slots[i].record.wear;
-        }
+        info->wear = slots[i].wear > info->wear ? slots[i].wear : info->wear;
     }
     if (status == TT_OK) {
         info->sequence = slots[best].record.sequence;

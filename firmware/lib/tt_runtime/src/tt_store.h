@@ -2,14 +2,16 @@
  * tt_store.h: keep a trained state where a power cut cannot take it away.
  *
  * The storage is split into two slots that are written in turn. A slot is the state, and in front
- * of it a record of 36 bytes that is programmed last:
+ * of it, little-endian and each padded to a unit of programming,
  *
- *     uint32 magic "TTS1", sequence number, fingerprint of the program, bytes and CRC-32 of the
- *            state, step index, seed, erase cycles of the slot, CRC-32 of the record so far
+ *     head    uint32 magic "TTE1", erase cycles of the slot, CRC-32 of these: programmed first
+ *     record  uint32 magic "TTS2", sequence number, fingerprint of the program, bytes and CRC-32 of
+ *             the state, step index, seed, CRC-32 of the record so far: programmed last
  *
- * (little-endian; padded to a unit of programming). While one slot is erased and written the other
- * one holds the last state, so whatever moment the power is cut at, the last state that was
- * saved to the end is loaded. A slot whose CRCs do not agree counts as empty.
+ * Since the head comes right after the erase, saves that were cut count as wear too. While one slot
+ * is erased and written the other one holds the last state, so whatever moment the power is cut at,
+ * the last state that was saved to the end is loaded. A slot whose CRCs do not agree counts as
+ * empty.
  *
  * Gradients of a batch under way are not saved; learning rate and batch size are the application's.
  */
@@ -23,13 +25,15 @@
 extern "C" {
 #endif
 
-/* Bytes of the record in front of a state. */
-#define TT_STORE_RECORD_BYTES 36u
+/* Bytes of the head of a slot, and of the record in front of a state. */
+#define TT_STORE_HEAD_BYTES 12u
+#define TT_STORE_RECORD_BYTES 32u
 
 /* Bytes of storage for states of `state_bytes` bytes. */
 #define TT_STORE_ROUND_UP(bytes, unit) (((bytes) + (unit) - 1u) / (unit) * (unit))
 #define TT_STORE_BYTES(state_bytes, erase_bytes, program_bytes)                                    \
-    (2u * TT_STORE_ROUND_UP(TT_STORE_ROUND_UP(TT_STORE_RECORD_BYTES, program_bytes) +              \
+    (2u * TT_STORE_ROUND_UP(TT_STORE_ROUND_UP(TT_STORE_HEAD_BYTES, program_bytes) +                \
+                                TT_STORE_ROUND_UP(TT_STORE_RECORD_BYTES, program_bytes) +          \
                                 TT_STORE_ROUND_UP(state_bytes, program_bytes),                     \
                             erase_bytes))
 
@@ -37,8 +41,8 @@ extern "C" {
 typedef struct tt_store_info {
     uint32_t sequence;   /* of the state that tt_load takes; saves count up from 1 */
     uint32_t step_index; /* of that state */
-    uint32_t wear;       /* erase cycles of the slot that was erased more often; saves that a power
-                            cut ended are not counted */
+    uint32_t wear;       /* erase cycles of the slot that was erased more often, those of saves that
+                            were cut included; an erase that was cut itself may be missing */
 } tt_store_info;
 
 /*
@@ -55,7 +59,7 @@ tt_status tt_save(const tt_model *model, const tt_storage *storage) TT_MUST_USE;
  */
 tt_status tt_load(tt_model *model, const tt_storage *storage) TT_MUST_USE;
 
-/* What tt_load would load; errors as there. `wear` is set in any case where there is a record. */
+/* What tt_load would load; errors as there. `wear` is set in any case. */
 tt_status tt_store_look(const tt_storage *storage, const tt_program *program,
                         tt_store_info *info) TT_MUST_USE;
 
