@@ -177,8 +177,8 @@ TT_AVX2_INLINE void tt_requantizer8_end(const tt_requantizer8 *lanes, tt_error_r
 /* ---- matrix products ---- */
 
 /* Working memory of one thread. Larger operators go to the portable kernels. */
-#define TT_PANEL_WORDS (INT32_C(1) << 21)
-#define TT_ROWS_WORDS (INT32_C(1) << 20)
+#define TT_PANEL_WORDS (INT32_C(1) << 19)
+#define TT_ROWS_WORDS (INT32_C(1) << 19)
 extern _Thread_local int16_t tt_simd_panel[TT_PANEL_WORDS]; /* [columns / 8][pairs][8][2] */
 extern _Thread_local int16_t tt_simd_rows[TT_ROWS_WORDS];   /* pairs of rows */
 extern _Thread_local int32_t tt_simd_sums[TT_ROWS_WORDS];
