@@ -31,6 +31,7 @@ from tinytrain.ir import Graph, Phase, Role, Tensor
 from tinytrain.memory import Plan
 from tinytrain.memory import plan as plan_memory
 from tinytrain.memory.profile import LiveProfile
+from tinytrain.memory.state_layout import state_layout
 from tinytrain.passes.chain_rows import chain_rows
 from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.passes.mask_bits import keep_mask_bits
@@ -294,7 +295,9 @@ def calibrate(prepared: Prepared, data: Dataset, run: RunOptions) -> Prepared:
         return tensor
 
     graph = prepared.graph.map_tensors(adopt)
-    planned = replace(prepared.plan, graph=prepared.plan.graph.map_tensors(adopt))
+    ordered = prepared.plan.graph.map_tensors(adopt)
+    # the layout carries the initial values that generated code starts from
+    planned = replace(prepared.plan, graph=ordered, state=state_layout(ordered))
     return Prepared(prepared.training, prepared.model, graph, planned)
 
 
