@@ -16,8 +16,7 @@ typedef struct tt_input_error_work {
     int32_t *sums;       /* of two channels at all positions of a block */
     int8_t *no_error;    /* one position's errors, all 0 */
     int32_t taps, quads; /* quads of all taps */
-    uint32_t key;
-    tt_error_requantizer requantizer;
+    tt_error_stage stage;
 } tt_input_error_work;
 
 /* The folded error that input position `position` saw through a tap; zeros if none. */
@@ -89,7 +88,7 @@ static void two_channels(tt_input_error_work *work, const uint32_t *weights, int
                                         .out = work->io->error + index,
                                         .out_step = in_c,
                                         .index = (uint32_t)index};
-        tt_requantize_errors(&work->requantizer, work->key, &column);
+        tt_requantize_errors(&work->stage, &column);
     }
 }
 
@@ -107,8 +106,8 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params, const tt_
     work.positions = work.weights + 2 * work.quads * TT_QUAD_WORDS;
     work.sums = (int32_t *)(void *)(work.positions + block / 2 * work.quads * TT_QUAD_WORDS);
     work.no_error = (int8_t *)(work.sums + 2 * block);
-    work.key = tt_stream_key(step, params->stream);
-    work.requantizer = tt_error_begin(tt_error_limit(*io->range, unit), work.key);
+    work.stage = tt_error_stage_of(*io->range, unit, 4 * work.quads * (128 * 128), step,
+                                   tt_stream_key(step, params->stream));
     memset(work.no_error, 0, params->out_c);
     for (int32_t first = 0; first < positions; first += block) {
         const int32_t end = first + block < positions ? first + block : positions;
@@ -122,8 +121,8 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params, const tt_
             }
         }
     }
-    *io->error_scale = tt_error_scale(&work.requantizer, unit);
-    *io->range = tt_error_next_range(&work.requantizer, *io->range, unit, step);
+    *io->error_scale = tt_error_scale(&work.stage.plain, unit);
+    *io->range = tt_error_next_range(&work.stage.plain, *io->range, unit, step);
 }
 
 #endif
