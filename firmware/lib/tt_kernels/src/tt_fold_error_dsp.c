@@ -9,17 +9,6 @@
 #define TT_CHUNK 128
 #define TT_PRODUCT_MAX (128 << 14)
 
-/* Four bytes of `word`, each 0 where its bit, the lowest for the lowest byte, is 0. */
-static inline uint32_t keep_bytes(uint32_t word, uint32_t bits)
-{
-    uint32_t result;
-    __asm__ volatile("msr apsr_g, %1\n sel %0, %2, %3"
-                     : "=r"(result)
-                     : "r"(bits << 16), "r"(word), "r"(0)
-                     : "cc");
-    return result;
-}
-
 /* Elements `first` to `first` + `count` of the errors, masked. */
 static void mask_chunk(const tt_fold_error_params *p, const tt_fold_error_io *io, uint32_t first,
                        uint32_t count, int8_t *to)
@@ -29,8 +18,8 @@ static void mask_chunk(const tt_fold_error_params *p, const tt_fold_error_io *io
         for (uint32_t i = 0; i < count; i += 8u) {
             const int8_t *from = io->error + first + i;
             const uint32_t bits = *mask++;
-            const uint32_t words[2] = {keep_bytes(tt_load32(from), bits),
-                                       keep_bytes(tt_load32(from + 4), bits >> 4)};
+            const uint32_t words[2] = {tt_keep_bytes(tt_load32(from), bits),
+                                       tt_keep_bytes(tt_load32(from + 4), bits >> 4)};
             memcpy(to + i, words, sizeof words);
         }
         return;
