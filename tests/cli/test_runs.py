@@ -134,12 +134,18 @@ def test_compile_leaves_foreign_folders_alone(call: Call, model: Path, tmp_path:
 def test_emulate(call: Call, model: Path, data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     options = ("--scheme", "last:1", "--data", data, "--steps", "6", "--json")
-    shown = call("emulate", model, "--board", "mps2-an386", "-o", folder, *options)
+    shown = call("emulate", model, "--board", "mps2-an386", "-o", folder, *options, "--profile")
     document = shown.document
+    operators = document["operators"]
+    assert {op["phase"] for op in operators} == {"forward", "backward"}
+    assert all(op["instructions"] > 0 for op in operators if op["macs"] > 0)
     assert shown.exit_code == 0 and set(document) >= EMULATE_KEYS
     assert document["instructions"]["train_step"] > document["instructions"]["infer"] > 0
     assert document["steps"] == 6 and (folder / "platformio.ini").is_file()
     assert document["state_sha256"] == document["simulator_state_sha256"]
+    small = call("emulate", model, "--board", "mps2-an386", "--optimize", "size", *options).document
+    assert small["state_sha256"] == document["state_sha256"]
+    assert small["code_bytes"] < document["code_bytes"] < document["flash_bytes"]
     simulated = call("simulate", model, *options).document
     assert simulated["state_sha256"] == document["state_sha256"]
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from tinytrain.boards import get_board
+from tinytrain.boards import get_board, optimized
 from tinytrain.cli.options import (
     board_option,
     data_option,
     json_option,
+    optimize_option,
     run_options,
     training_options,
 )
@@ -22,6 +23,7 @@ from tinytrain.pipeline import RunOptions, Training, compile_project, fit, prepa
 @training_options
 @run_options
 @board_option
+@optimize_option
 @data_option(required=False, why="; calibrates the first steps")
 @click.option(
     "-o",
@@ -37,6 +39,7 @@ def compile_(
     training: Training,
     run: RunOptions,
     board_name: str,
+    optimize: str,
     data: Path | None,
     directory: Path,
     as_json: bool,
@@ -50,7 +53,7 @@ def compile_(
     \b
     Example: tinytrain compile model.tflite --board mps2-an500 --scheme bias:all -o firmware
     """
-    board = get_board(board_name)
+    board = optimized(get_board(board_name), optimize)
     if data is None:
         prepared = prepare(training)
         if training.scheme != "none":

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from tinytrain.boards import OPTIMIZATIONS
 from tinytrain.pipeline import RunOptions, Training
 from tinytrain.train import TrainOptions
 from tinytrain.train.options import LOSSES, WEIGHT_STATES
@@ -29,6 +30,13 @@ json_option = click.option(
 )
 board_option = click.option(
     "--board", "board_name", required=True, metavar="NAME", help="See: tinytrain boards."
+)
+optimize_option = click.option(
+    "--optimize",
+    type=click.Choice(list(OPTIMIZATIONS)),
+    default="speed",
+    show_default=True,
+    help="What the firmware is compiled for.",
 )
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
