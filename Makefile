@@ -41,6 +41,7 @@ bench: .venv/ready-test ## count instructions and bytes of the models at hand, i
 	@$(BIN)/python scripts/bench.py $(ARGS)
 
 bench-compare: .venv/ready-test ## fail where a count in bench/counts.json grew by more than 2 %; needs the zoo
+	@$(BIN)/tinytrain bench kernels --compare bench/counts.json
 	@$(BIN)/tinytrain bench models --compare bench/counts.json $(ARGS)
 
 fuzz: .venv/ready-test ## damaged model files, then damaged frames of the link; ARGS="--seconds 600"

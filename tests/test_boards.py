@@ -12,6 +12,7 @@ from tinytrain.boards import (
     Region,
     get_board,
     load_boards,
+    optimized,
     platformio_manifest,
     read_board,
 )
@@ -156,3 +157,12 @@ def test_not_text(tmp_path: Path) -> None:
         read_board(tmp_path / "mine.toml")
     with pytest.raises(InputError):
         load_boards(tmp_path)
+
+
+def test_optimization_of_local_boards_only() -> None:
+    small = optimized(get_board("mps2-an386"), "size")
+    assert json.loads(platformio_manifest(small))["build"]["optimization"] == "-Os"
+    assert optimized(get_board("teensy41"), "speed").optimize == "speed"
+    with pytest.raises(UsageError) as caught:
+        optimized(get_board("teensy41"), "size")
+    assert caught.value.code == "fixed-optimization"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ FPUS = ("none", "sp", "dp")
 FEATURES = ("dsp", "mve")
 STATUSES = ("emulated", "built", "described")
 UARTS = ("cmsdk", "stm32")
+OPTIMIZATIONS = {"speed": "-O3", "size": "-Os"}
+"""What a build can be optimized for, and the compiler's flag."""
 
 _STAGE = "boards"
 _FPU_UNITS = {
@@ -127,6 +129,7 @@ class Board:
         state: None where no driver for internal flash exists: an emulated board keeps the state in
             a file of the host, another one in RAM only.
         status: "emulated" (built and run in QEMU), "built", or "described" (only this file).
+        optimize: one of `OPTIMIZATIONS`; for boards of the local platform.
     """
 
     name: str
@@ -141,6 +144,7 @@ class Board:
     emulator: Emulator | None
     platformio: PlatformioNames
     status: str
+    optimize: str = "speed"
     state: StateFlash | None = None
 
     @property
@@ -194,6 +198,22 @@ def get_board(name: str, folder: Path | None = None) -> Board:
     return read_board((folder or data_dir("boards")) / f"{name}.toml")
 
 
+def optimized(board: Board, goal: str) -> Board:
+    """The board, whose builds are optimized for "speed" or "size".
+
+    Raises:
+        UsageError: the board's own platform has the say, and it is to be "size".
+    """
+    if goal != "speed" and not board.platformio.is_local:
+        raise UsageError(
+            "fixed-optimization",
+            _STAGE,
+            f"the compiler flags of {board.name} are those of its Arduino core",
+            hint="leave --optimize out, or choose a board of the local platform",
+        )
+    return replace(board, optimize=goal)
+
+
 def read_board(path: Path) -> Board:
     """Read one board file; its stem is the board's name.
 
@@ -239,7 +259,7 @@ def platformio_manifest(board: Board) -> str:
         "f_cpu": f"{board.clock_hz}L",
         "arch_flags": list(board.arch_flags),
         "defines": list(board.defines),
-        "optimization": "-O3",
+        "optimization": OPTIMIZATIONS[board.optimize],
         "ldscript": f"boards/{board.name}.ld",
     }
     manifest = {

@@ -448,6 +448,7 @@ class Emulation:
     stack_bytes: int
     data_bss_bytes: int
     flash_bytes: int
+    code_bytes: int
     state_sha256: str
     steps: int
     loss: float
@@ -492,6 +493,7 @@ def emulate(
         stack_bytes=report.stack_bytes,
         data_bss_bytes=report.data_bss_bytes,
         flash_bytes=report.flash_bytes,
+        code_bytes=report.code_bytes,
         state_sha256=hashlib.sha256(report.state).hexdigest(),
         steps=len(run.order),
         loss=float(np.mean(tail)),

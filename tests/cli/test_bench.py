@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tinytrain.bench import compare_counts
+from tinytrain.bench import compare_counts, read_counts, write_counts
+from tinytrain.bench.kernels import LAYERS, LIMIT, bench_layer
+from tinytrain.boards import get_board
 from tinytrain.cli.main import main
 
 
@@ -20,6 +22,29 @@ def test_growth_above_two_percent_is_worse() -> None:
     kept = {"a/m4": 1000, "b/m4": 1000, "c/m4": 1000}
     lines = compare_counts(kept, {"a/m4": 1020, "b/m4": 1021})
     assert len(lines) == 1 and lines[0].startswith("b/m4")
+
+
+def test_counts_are_added_to_those_kept(tmp_path: Path) -> None:
+    path = tmp_path / "counts.json"
+    write_counts({"a/m4": 2, "b/m4": 1}, path)
+    write_counts({"a/m4": 3}, path)
+    assert read_counts(path) == {"a/m4": 3, "b/m4": 1}
+
+
+@pytest.mark.arm
+@pytest.mark.qemu
+def test_kernels_of_a_layer(tmp_path: Path) -> None:
+    layer = next(layer for layer in LAYERS if layer.name.startswith("depthwise 3x3"))
+    board = get_board("mps2-an386")
+    counts = bench_layer(layer, board)
+    plain = bench_layer(layer, board, portable=True)
+    names = {count.operator for count in counts}
+    assert {"depthwise_conv2d", "depthwise_conv2d_update", "fold_error", "bias_update"} <= names
+    for ours, portable in zip(counts, plain, strict=True):
+        assert ours.instructions <= portable.instructions and ours.text_bytes > 0
+    forward = counts[0]
+    assert forward.macs == 16 * 16 * 64 * 9 and forward.reference == 1_269_288
+    assert forward.instructions < LIMIT * forward.reference
 
 
 @pytest.mark.zoo

@@ -119,7 +119,10 @@ def test_compile_with_data_calibrates(call: Call, model: Path, data: Path, tmp_p
         root = tmp_path / folder
         return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
-    assert content("a").keys() == content("b").keys() and content("a") != content("b")
+    before, after = content("a"), content("b")
+    assert before.keys() == after.keys()
+    weights = next(n for n in before if n.endswith("_weights.c") and "tt_kernels" not in n)
+    assert b"_range" in after[weights] and b"_range" not in before[weights]
 
 
 TWO_MODELS = """
@@ -188,12 +191,18 @@ def test_compile_leaves_foreign_folders_alone(call: Call, model: Path, tmp_path:
 def test_emulate(call: Call, model: Path, data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     options = ("--scheme", "last:1", "--data", data, "--steps", "6", "--json")
-    shown = call("emulate", model, "--board", "mps2-an386", "-o", folder, *options)
+    shown = call("emulate", model, "--board", "mps2-an386", "-o", folder, *options, "--profile")
     document = shown.document
+    operators = document["operators"]
+    assert {op["phase"] for op in operators} == {"forward", "backward"}
+    assert all(op["instructions"] > 0 for op in operators if op["macs"] > 0)
     assert shown.exit_code == 0 and set(document) >= EMULATE_KEYS
     assert document["instructions"]["train_step"] > document["instructions"]["infer"] > 0
     assert document["steps"] == 6 and (folder / "platformio.ini").is_file()
     assert document["state_sha256"] == document["simulator_state_sha256"]
+    small = call("emulate", model, "--board", "mps2-an386", "--optimize", "size", *options).document
+    assert small["state_sha256"] == document["state_sha256"]
+    assert small["code_bytes"] < document["code_bytes"] < document["flash_bytes"]
     simulated = call("simulate", model, *options).document
     assert simulated["state_sha256"] == document["state_sha256"]
 

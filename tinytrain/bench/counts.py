@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tinytrain.bench.kernels import KernelCount
 from tinytrain.bench.models import Count
 
 TOLERANCE = 0.02
@@ -20,10 +21,17 @@ def as_totals(counts: Iterable[Count]) -> dict[str, int]:
     return {f"{count.name}/{count.board}": count.instructions for count in counts}
 
 
+def kernel_totals(counts: Iterable[KernelCount]) -> dict[str, int]:
+    """``<layer>/<kernel>/<board>/<set>`` -> instructions."""
+    return {count.name: count.instructions for count in counts}
+
+
 def write_counts(totals: Mapping[str, int], path: Path) -> None:
-    """Write totals as JSON, one a line, in the order of their names."""
+    """Put totals into a JSON file, one a line, in the order of their names; others stay."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(dict(totals), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    kept = read_counts(path) if path.is_file() else {}
+    text = json.dumps({**kept, **totals}, indent=2, sort_keys=True)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def read_counts(path: Path) -> dict[str, int]:

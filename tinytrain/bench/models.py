@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from codegen import generate, write_project
+from tinytrain.bench.profile import OpCount, op_counts
 from tinytrain.boards import Board, Region
-from tinytrain.ops.base import definition
 from tinytrain.pipeline import (
     Prepared,
     RunOptions,
@@ -98,24 +98,13 @@ MODELS = (
 
 
 @dataclass(frozen=True)
-class OpCount:
-    """Instructions of one operator; `macs` are its multiply-accumulates."""
-
-    name: str
-    kind: str
-    phase: str
-    macs: int
-    instructions: int
-
-
-@dataclass(frozen=True)
 class Count:
     """Instructions of a model on a board.
 
     Attributes:
         instructions: of an inference, or of a whole training step.
         forward, backward: sums over the operators of the phases.
-        text_bytes: flash that code takes (all flash but the constant tables of the model).
+        code_bytes: flash that code takes; `flash_bytes` has weights and tables as well.
     """
 
     name: str
@@ -125,6 +114,7 @@ class Count:
     forward: int
     backward: int
     flash_bytes: int
+    code_bytes: int
     stack_bytes: int
     arena_bytes: int
     ops: tuple[OpCount, ...]
@@ -178,11 +168,7 @@ def _count(
     whole: EmulatorReport,
     profile: EmulatorReport,
 ) -> Count:
-    graph = prepared.plan.graph
-    ops = tuple(
-        OpCount(op.name, op.kind, op.phase.value, definition(op).macs(op, graph), n)
-        for op, n in zip(graph.ops, profile.op_instructions, strict=True)
-    )
+    ops = op_counts(prepared.plan.graph, profile.op_instructions)
     forward = sum(op.instructions for op in ops if op.phase == "forward")
     total = whole.instructions_infer
     if total is None:
@@ -196,6 +182,7 @@ def _count(
         forward=forward,
         backward=sum(op.instructions for op in ops) - forward,
         flash_bytes=whole.flash_bytes,
+        code_bytes=whole.code_bytes,
         stack_bytes=whole.stack_bytes,
         arena_bytes=prepared.plan.arena_bytes,
         ops=ops,

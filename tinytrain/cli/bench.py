@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from tinytrain.bench import MODELS, Count, bench_model, compare_counts, read_counts, write_counts
-from tinytrain.bench.counts import as_totals
+from tinytrain.bench.counts import as_totals, kernel_totals
+from tinytrain.bench.kernels import LAYERS, LIMIT, KernelCount, bench_layer
 from tinytrain.boards import get_board
 from tinytrain.cli.bench_accuracy import accuracy
 from tinytrain.cli.options import json_option, zoo_option
@@ -19,7 +21,8 @@ BOARDS = ("mps2-an386", "mps2-an500")
 
 @click.group(short_help="Instructions and accuracy on reference models and tasks.")
 def bench() -> None:
-    """Measure on reference models: instructions in QEMU, the same on every machine, and accuracy.
+    """Measure on reference models and layers: instructions in QEMU, the same on every machine, and
+    accuracy.
 
     \b
     Example: tinytrain bench models --zoo zoo --json
@@ -28,10 +31,21 @@ def bench() -> None:
 
 bench.add_command(accuracy)
 
+boards_option = click.option("--board", "boards", multiple=True, default=BOARDS, metavar="NAME")
+compare_option = click.option(
+    "--compare",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="FILE.json",
+    help="Fail if a count is more than 2 % above the one kept there.",
+)
+write_option = click.option(
+    "--write", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep the counts there."
+)
+
 
 @bench.command()
 @zoo_option
-@click.option("--board", "boards", multiple=True, default=BOARDS, metavar="NAME")
+@boards_option
 @click.option(
     "--model",
     "names",
@@ -39,10 +53,8 @@ bench.add_command(accuracy)
     type=click.Choice([model.name for model in MODELS]),
     help="Only these; all unless given.",
 )
-@click.option("--compare", type=click.Path(path_type=Path, exists=True), metavar="FILE.json",
-              help="Fail if a count is more than 2 % above the one kept there.")  # fmt: skip
-@click.option("--write", type=click.Path(path_type=Path), metavar="FILE.json",
-              help="Keep the counts there.")  # fmt: skip
+@compare_option
+@write_option
 @json_option
 def models(
     zoo: Path,
@@ -66,18 +78,84 @@ def models(
             if not names or model.name in names:
                 with activity(f"{model.name} on {name}"):
                     counts.append(bench_model(model, get_board(name), zoo))
-    totals = as_totals(counts)
+    _finish(as_totals(counts), compare, write, None if as_json else lambda: _print(counts))
+
+
+@bench.command()
+@boards_option
+@click.option(
+    "--layer",
+    "names",
+    multiple=True,
+    type=click.Choice([layer.name for layer in LAYERS]),
+    help="Only these; all unless given.",
+)
+@click.option("--portable", is_flag=True, help="Count the portable kernels as well.")
+@compare_option
+@write_option
+@json_option
+def kernels(
+    boards: tuple[str, ...],
+    names: tuple[str, ...],
+    portable: bool,
+    compare: Path | None,
+    write: Path | None,
+    as_json: bool,
+) -> None:
+    """Count single layers beside the reference figures, each kernel forward and backward.
+
+    \b
+    Example: tinytrain bench kernels --board mps2-an386 --portable
+    """
+    counts: list[KernelCount] = []
+    for name in boards:
+        for layer in LAYERS:
+            for plain in (False, True) if portable else (False,):
+                if not names or layer.name in names:
+                    with activity(f"{layer.name} on {name}"):
+                        counts += bench_layer(layer, get_board(name), portable=plain)
+    _finish(kernel_totals(counts), compare, write, None if as_json else lambda: _table(counts))
+
+
+def _finish(
+    totals: dict[str, int],
+    compare: Path | None,
+    write: Path | None,
+    show: Callable[[], None] | None,
+) -> None:
+    """Print, keep and compare; exit with 1 where a count has grown."""
     worse = compare_counts(read_counts(compare), totals) if compare else []
     if write:
         write_counts(totals, write)
-    if as_json:
+    if show is None:
         print_json({"counts": totals, "worse": worse})
     else:
-        _print(counts)
+        show()
         for line in worse:
             click.echo(f"worse: {line}", err=True)
     if worse:
         raise click.exceptions.Exit(1)
+
+
+def _table(counts: list[KernelCount]) -> None:
+    rows = [
+        (
+            count.layer,
+            count.operator,
+            count.board,
+            count.kernels,
+            count.macs,
+            count.instructions,
+            f"{count.instructions / count.macs:.2f}" if count.macs else "-",
+            count.text_bytes,
+            f"{count.reference:,}" if count.reference else "-",
+            f"{count.instructions / count.reference:.2f}" if count.reference else "-",
+        )
+        for count in counts
+    ]
+    heads = ("layer", "kernel", "board", "set", "MACs", "instructions", "a MAC", "text",
+             "reference", f"ratio (limit {LIMIT})")  # fmt: skip
+    print_table(heads, rows)
 
 
 def _print(counts: list[Count]) -> None:
@@ -95,7 +173,17 @@ def _print(counts: list[Count]) -> None:
                 reference[count.core],
                 limit[count.core],
                 count.arena_bytes,
+                count.code_bytes,
             )
         )
-    heads = ("model", "board", "instructions", "of them backward", "reference", "limit", "arena")
+    heads = (
+        "model",
+        "board",
+        "instructions",
+        "of them backward",
+        "reference",
+        "limit",
+        "arena",
+        "code",
+    )
     print_table(heads, rows)

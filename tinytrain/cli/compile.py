@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from tinytrain.boards import get_board
+from tinytrain.boards import get_board, optimized
 from tinytrain.cli.options import (
     data_option,
     json_option,
+    optimize_option,
     run_options,
     training_options,
 )
@@ -29,6 +30,7 @@ from tinytrain.pipeline import RunOptions, Training, compile_project, fit, prepa
     metavar="NAME",
     help="See: tinytrain boards. Several times for several boards; the first is built by default.",
 )
+@optimize_option
 @data_option(required=False, why="; calibrates the first steps")
 @click.option(
     "-o",
@@ -50,6 +52,7 @@ def compile_(
     training: Training,
     run: RunOptions,
     board_names: tuple[str, ...],
+    optimize: str,
     data: Path | None,
     directory: Path,
     name: str | None,
@@ -64,7 +67,7 @@ def compile_(
     \b
     Example: tinytrain compile model.tflite --board mps2-an500 --scheme bias:all -o device
     """
-    boards = tuple(get_board(found) for found in dict.fromkeys(board_names))
+    boards = tuple(optimized(get_board(found), optimize) for found in dict.fromkeys(board_names))
     board = boards[0]
     training = with_scheme(training, data, board.name, run)
     if data is None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from tinytrain.boards import OPTIMIZATIONS
 from tinytrain.pipeline import RunOptions, Training
 from tinytrain.train import TrainOptions
 from tinytrain.train.options import LOSSES, WEIGHT_STATES
@@ -36,6 +37,13 @@ zoo_option = click.option(
     type=click.Path(path_type=Path),
     default=lambda: Path(os.environ.get("TINYTRAIN_ZOO", "../shared/zoo")),
     help="Folder with models/ and tasks/; default $TINYTRAIN_ZOO.",
+)
+optimize_option = click.option(
+    "--optimize",
+    type=click.Choice(list(OPTIMIZATIONS)),
+    default="speed",
+    show_default=True,
+    help="What the firmware is compiled for.",
 )
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 

@@ -10,6 +10,7 @@ from tinytrain.ops.geometry import Window
 
 BUDGET_BYTES = 8192
 MAX_BLOCK = 64
+MIN_BLOCK = 4  # where each block stages all weights anew
 
 
 def quads(terms: int) -> int:
@@ -17,16 +18,17 @@ def quads(terms: int) -> int:
     return -(-terms // 4)
 
 
-def block_of(terms: int, rows: int, fixed_bytes: int) -> int:
+def block_of(terms: int, rows: int, fixed_bytes: int, least: int = 2) -> int:
     """Rows staged at a time: even, and as many as the budget allows.
 
     Args:
         terms: of each row.
         rows: that there are.
         fixed_bytes: of scratch beside the staged rows.
+        least: rows that may exceed the budget, even.
     """
     pairs = (BUDGET_BYTES - fixed_bytes) // (16 * quads(terms))
-    return 2 * max(1, min(pairs, MAX_BLOCK // 2, -(-rows // 2)))
+    return 2 * min(max(least // 2, pairs), MAX_BLOCK // 2, -(-rows // 2))
 
 
 def input_error_scratch(terms: int, taps: int, rows: int) -> tuple[int, int]:
@@ -38,7 +40,7 @@ def input_error_scratch(terms: int, taps: int, rows: int) -> tuple[int, int]:
     """
     row_bytes = 8 * quads(terms) * taps
     fixed = 4 * row_bytes + 4 * quads(terms)
-    block = block_of(4 * quads(terms) * taps, rows, fixed)
+    block = block_of(4 * quads(terms) * taps, rows, fixed, MIN_BLOCK)
     return block, fixed + block * (row_bytes + 8)
 
 
@@ -68,7 +70,6 @@ def update_scratch(positions: int, channels: int) -> tuple[int, int]:
 
 
 PLANES = 4
-PACKED_FILTER_BYTES = 4 * 7 * 8
 MAX_BAND = 64
 
 
@@ -89,7 +90,8 @@ def planes_scratch(window: Window, width: int, height: int, stride: int) -> tupl
     group = 4 if kernel == 3 or (kernel == 5 and stride == 1) else 2
     made = -(-width // group) * group
     row_bytes = 4 * PLANES * (((made - 1) * stride + kernel + 1) // 2)
-    fixed = (kernel - stride) * row_bytes + PACKED_FILTER_BYTES
+    filters = 4 * PLANES * kernel * ((kernel + 1) // 2) * (2 if stride == 1 else 1)
+    fixed = (kernel - stride) * row_bytes + filters
     each = stride * row_bytes + 4 * made
     band = max(1, min((BUDGET_BYTES - fixed) // each, height, MAX_BAND))
     return band, fixed + band * each

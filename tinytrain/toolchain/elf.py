@@ -16,7 +16,9 @@ _SECTION = struct.Struct("<10I")
 _NOBITS = 8
 _WRITE = 1
 _ALLOC = 2
+_EXECUTE = 4
 _STACK = ".stack"
+_CODE = (".vectors", ".text")
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class FirmwareSize:
 
     Attributes:
         text_bytes: code and constants, in flash.
+        code_bytes: the part of it that is code: no weights, no tables.
         data_bytes: initialised variables: in RAM, and their first values in flash.
         bss_bytes: other variables, in RAM, without the stack.
         stack_bytes: what is set aside for the stack.
@@ -34,6 +37,7 @@ class FirmwareSize:
     data_bytes: int
     bss_bytes: int
     stack_bytes: int
+    code_bytes: int = 0
 
     @property
     def flash_bytes(self) -> int:
@@ -60,21 +64,42 @@ def read_firmware_size(elf: Path) -> FirmwareSize:
         ) from error
 
 
-def _sum_sections(content: bytes) -> FirmwareSize:
+def read_object_code_bytes(path: Path) -> int:
+    """Bytes of code in an object file: all its executable sections.
+
+    Raises:
+        ToolError: as `read_firmware_size`.
+    """
+    try:
+        return sum(size for _, _, flags, size in _sections(path.read_bytes())
+                   if flags & _ALLOC and flags & _EXECUTE)  # fmt: skip
+    except (OSError, ValueError, IndexError, struct.error) as error:
+        raise ToolError(
+            "bad-elf", "toolchain", f"cannot read an object file: {error}", where=str(path)
+        ) from error
+
+
+def _sections(content: bytes) -> list[tuple[str, int, int, int]]:
+    """(name, type, flags, size) of each section."""
     header = _HEADER.unpack_from(content)
     if header[0][:6] != b"\x7fELF\x01\x01":
         raise ValueError("not a 32-bit little-endian ELF file")
     table_offset, entry_bytes, count, names_index = header[6], header[11], header[12], header[13]
-    sections = [
-        _SECTION.unpack_from(content, table_offset + entry_bytes * index) for index in range(count)
-    ]
-    names_offset = sections[names_index][4]
-    text = data = bss = stack = 0
-    for name_at, kind, flags, _address, _offset, size, *_rest in sections:
-        if not flags & _ALLOC:
-            continue
+    table = [_SECTION.unpack_from(content, table_offset + entry_bytes * i) for i in range(count)]
+    names_offset = table[names_index][4]
+    found = []
+    for name_at, kind, flags, _address, _offset, size, *_rest in table:
         start = names_offset + name_at
         name = content[start : content.index(b"\0", start)].decode("ascii")
+        found.append((name, kind, flags, size))
+    return found
+
+
+def _sum_sections(content: bytes) -> FirmwareSize:
+    text = data = bss = stack = code = 0
+    for name, kind, flags, size in _sections(content):
+        if not flags & _ALLOC:
+            continue
         if name == _STACK:
             stack += size
         elif kind == _NOBITS:
@@ -83,4 +108,5 @@ def _sum_sections(content: bytes) -> FirmwareSize:
             data += size
         else:
             text += size
-    return FirmwareSize(text, data, bss, stack)
+            code += size if name in _CODE else 0
+    return FirmwareSize(text, data, bss, stack, code)

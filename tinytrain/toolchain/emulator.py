@@ -7,7 +7,7 @@ are not modelled. Must not know graphs.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tinytrain.boards import Board
 from tinytrain.errors import ToolError
-from tinytrain.toolchain.generated import load_generated
+from tinytrain.toolchain.generated import Generated, load_generated
 from tinytrain.toolchain.job import Job, JobResult, decode_result, encode_job, losses, outputs
 from tinytrain.toolchain.platformio import Firmware, build_project
 from tinytrain.toolchain.qemu import EmulatorRun, run_firmware
@@ -43,6 +43,7 @@ class EmulatorReport:
         stack_bytes: deepest use of the stack.
         data_bss_bytes: variables in RAM: the model's memory and all else but the stack.
         flash_bytes: code and constants.
+        code_bytes: the code alone.
         state: the trained state at the end.
         op_instructions: of each operator in the last item, within 40; empty without a profile.
     """
@@ -55,6 +56,7 @@ class EmulatorReport:
     stack_bytes: int
     data_bss_bytes: int
     flash_bytes: int
+    code_bytes: int
     state: bytes
     op_instructions: tuple[int, ...] = ()
 
@@ -67,6 +69,7 @@ def emulate(
     on_line: Callable[[str], None] | None = None,
     timeout_s: float = 600.0,
     profile: bool = False,
+    flags: Sequence[str] = (),
 ) -> EmulatorReport:
     """Build the firmware of a project for `board` and run a job on it.
 
@@ -76,6 +79,7 @@ def emulate(
         timeout_s: for the run, not the build.
         profile: count each operator of the last item; the counts of whole items then include
             the counting.
+        flags: further compiler flags.
 
     Raises:
         InputError: not a generated project, data that does not fit it, or a firmware too large
@@ -89,7 +93,7 @@ def emulate(
         project_dir,
         f"{board.name}{JOB_SUFFIX}",
         on_line=on_line,
-        flags=("-DTT_TRACE",) if profile else (),
+        flags=(*flags, "-DTT_TRACE") if profile else flags,
     )
     with TemporaryDirectory(prefix="tinytrain-") as folder:
         (Path(folder) / _JOB_FILE).write_bytes(content)
@@ -104,6 +108,10 @@ def emulate(
             raise _failed(firmware, done)
         result = decode_result(project, job, (Path(folder) / _RESULT_FILE).read_bytes())
     check_statuses(result)
+    return _report(project, firmware, result)
+
+
+def _report(project: Generated, firmware: Firmware, result: JobResult) -> EmulatorReport:
     infer = [item.instructions for item in result.items if item.kind == "infer"]
     train = [item.instructions for item in result.items if item.kind == "train"]
     return EmulatorReport(
@@ -115,6 +123,7 @@ def emulate(
         stack_bytes=result.stack_bytes,
         data_bss_bytes=firmware.size.data_bytes + firmware.size.bss_bytes,
         flash_bytes=firmware.size.flash_bytes,
+        code_bytes=firmware.size.code_bytes,
         state=result.state,
         op_instructions=result.op_instructions,
     )

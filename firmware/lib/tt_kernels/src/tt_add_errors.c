@@ -1,3 +1,7 @@
+#include "tt_dsp.h"
+
+#if !TT_DSP
+
 #include "tt_error.h"
 #include "tt_kernels.h"
 
@@ -24,3 +28,5 @@ void tt_add_errors(const tt_add_errors_params *params, const tt_add_errors_io *i
     *io->sum_scale = tt_error_scale(&requantizer, unit);
     *io->range = tt_error_next_range(&requantizer, *io->range, unit, step);
 }
+
+#endif

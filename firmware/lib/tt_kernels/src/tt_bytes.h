@@ -7,6 +7,7 @@
 
 #if TT_DSP
 
+/* The parts may overlap where `to` is the lower one. */
 void tt_copy_bytes(int8_t *to, const int8_t *from, size_t count);
 void tt_fill_bytes(int8_t *to, int8_t value, size_t count);
 
@@ -16,7 +17,7 @@ void tt_fill_bytes(int8_t *to, int8_t value, size_t count);
 
 static inline void tt_copy_bytes(int8_t *to, const int8_t *from, size_t count)
 {
-    memcpy(to, from, count);
+    memmove(to, from, count);
 }
 
 static inline void tt_fill_bytes(int8_t *to, int8_t value, size_t count)

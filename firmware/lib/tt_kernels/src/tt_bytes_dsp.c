@@ -7,7 +7,18 @@ void tt_copy_bytes(int8_t *to, const int8_t *from, size_t count)
     const int8_t *const end16 = from + (count & ~(size_t)15);
     const int8_t *const end4 = from + (count & ~(size_t)3);
     const int8_t *const end = from + count;
-    if (from != end16) {
+    if ((((uintptr_t)from | (uintptr_t)to) & 3u) == 0u) {
+        if (from != end16) {
+            __asm__ volatile("1:\n"
+                             "ldmia %[from]!, {r4, r5, r6, r8}\n"
+                             "stmia %[to]!, {r4, r5, r6, r8}\n"
+                             "cmp %[from], %[end]\n"
+                             "bne 1b\n"
+                             : [from] "+r"(from), [to] "+r"(to)
+                             : [end] "r"(end16)
+                             : "r4", "r5", "r6", "r8", "cc", "memory");
+        }
+    } else if (from != end16) {
         __asm__ volatile("1:\n"
                          "ldr r4, [%[from]], #4\n"
                          "ldr r5, [%[from]], #4\n"

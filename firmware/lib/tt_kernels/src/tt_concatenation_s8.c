@@ -1,5 +1,4 @@
-#include <string.h>
-
+#include "tt_bytes.h"
 #include "tt_kernels.h"
 
 void tt_concatenation_s8(const tt_concatenation_s8_params *params, const tt_concatenation_s8_io *io)
@@ -12,7 +11,7 @@ void tt_concatenation_s8(const tt_concatenation_s8_params *params, const tt_conc
     for (int32_t row = 0; row < params->outer; row++) {
         for (int32_t i = 0; i < params->parts; i++) {
             const int32_t width = params->widths[i];
-            memcpy(out, parts[i] + row * width, (size_t)width);
+            tt_copy_bytes(out, parts[i] + row * width, (size_t)width);
             out += width;
         }
     }

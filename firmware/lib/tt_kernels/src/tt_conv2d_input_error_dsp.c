@@ -16,8 +16,7 @@ typedef struct tt_input_error_work {
     int32_t *sums;       /* of two channels at all positions of a block */
     int8_t *no_error;    /* one position's errors, all 0 */
     int32_t taps, quads; /* quads of all taps */
-    uint32_t key;
-    tt_error_requantizer requantizer;
+    tt_error_stage stage;
 } tt_input_error_work;
 
 /* The folded error that input position `position` saw through a tap; zeros if none. */
@@ -89,7 +88,61 @@ static void two_channels(tt_input_error_work *work, const uint32_t *weights, int
                                         .out = work->io->error + index,
                                         .out_step = in_c,
                                         .index = (uint32_t)index};
-        tt_requantize_errors(&work->requantizer, work->key, &column);
+        tt_requantize_errors(&work->stage, &column);
+    }
+}
+
+/* Up to four columns of weights, read where they are, times one position's errors. */
+static void four_columns(const tt_input_error_io *io, const tt_conv2d_input_error_params *p,
+                         int32_t c, int32_t sums[4])
+{
+    const int32_t in_c = p->in_c;
+    const int32_t count = in_c - c < 4 ? in_c - c : 4;
+    const int8_t *w = io->weights + c;
+    int32_t a = 0;
+    int32_t b = 0;
+    int32_t d = 0;
+    int32_t e = 0;
+    for (int32_t o = 0; o < p->out_c; o += 2) {
+        const bool both = o + 1 < p->out_c;
+        const uint32_t top = tt_load_part(w, count);
+        const uint32_t below = both ? tt_load_part(w + in_c, count) : 0;
+        const uint32_t low = tt_pack_low(top, below);
+        const uint32_t high = tt_pack_high(top, below);
+        const uint32_t u = tt_pack_low((uint32_t)(int32_t)io->folded[o],
+                                       both ? (uint32_t)(int32_t)io->folded[o + 1] : 0);
+        a = tt_smlad(tt_extend_02(0, low), u, a);
+        b = tt_smlad(tt_extend_13(0, low), u, b);
+        d = tt_smlad(tt_extend_02(0, high), u, d);
+        e = tt_smlad(tt_extend_13(0, high), u, e);
+        w += 2 * in_c;
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = d;
+    sums[3] = e;
+}
+
+#define TT_POINT 64 /* columns requantized at a time, a multiple of four */
+
+/* One position, as in fully connected layers. */
+static void point_error(const tt_conv2d_input_error_params *p, const tt_input_error_io *io,
+                        tt_error_stage *stage)
+{
+    const int32_t in_c = p->in_c;
+    int32_t sums[TT_POINT];
+    for (int32_t first = 0; first < in_c; first += TT_POINT) {
+        const int32_t end = in_c - first < TT_POINT ? in_c : first + TT_POINT;
+        for (int32_t c = first; c < end; c += 4) {
+            four_columns(io, p, c, sums + c - first);
+        }
+        const tt_error_column column = {.sums = sums,
+                                        .sum_step = 1,
+                                        .count = end - first,
+                                        .out = io->error + first,
+                                        .out_step = 1,
+                                        .index = (uint32_t)first};
+        tt_requantize_errors(stage, &column);
     }
 }
 
@@ -107,10 +160,13 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params, const tt_
     work.positions = work.weights + 2 * work.quads * TT_QUAD_WORDS;
     work.sums = (int32_t *)(void *)(work.positions + block / 2 * work.quads * TT_QUAD_WORDS);
     work.no_error = (int8_t *)(work.sums + 2 * block);
-    work.key = tt_stream_key(step, params->stream);
-    work.requantizer = tt_error_begin(tt_error_limit(*io->range, unit), work.key);
+    work.stage = tt_error_stage_of(*io->range, unit, 4 * work.quads * (128 * 128), step,
+                                   tt_stream_key(step, params->stream));
     memset(work.no_error, 0, params->out_c);
-    for (int32_t first = 0; first < positions; first += block) {
+    if (positions == 1 && work.taps == 1) {
+        point_error(params, io, &work.stage);
+    }
+    for (int32_t first = 0; first < positions && (positions > 1 || work.taps > 1); first += block) {
         const int32_t end = first + block < positions ? first + block : positions;
         stage_positions(&work, first, end);
         for (int32_t c = 0; c < params->in_c; c += 4) {
@@ -122,8 +178,8 @@ void tt_conv2d_input_error(const tt_conv2d_input_error_params *params, const tt_
             }
         }
     }
-    *io->error_scale = tt_error_scale(&work.requantizer, unit);
-    *io->range = tt_error_next_range(&work.requantizer, *io->range, unit, step);
+    *io->error_scale = tt_error_scale(&work.stage.plain, unit);
+    *io->range = tt_error_next_range(&work.stage.plain, *io->range, unit, step);
 }
 
 #endif

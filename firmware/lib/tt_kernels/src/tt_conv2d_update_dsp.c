@@ -5,6 +5,8 @@
 #include "tt_kernels.h"
 #include "tt_matmul_dsp.h"
 
+#define TT_POINT 64 /* gradients made at a time where there is one position */
+
 /* A tap's gradient is the product of the errors with the inputs that the tap saw, over positions:
  * both are staged along their columns, an input in `block` channels, errors in four. */
 typedef struct tt_update_work {
@@ -91,11 +93,46 @@ static void two_channels(tt_update_work *work, const uint32_t *errors, int32_t o
     }
 }
 
+/* One position, as in fully connected layers: each gradient is a single product. */
+static void update_point(const tt_conv2d_update_params *p, const tt_conv2d_update_io *io,
+                         const tt_step *step)
+{
+    tt_updater updater = tt_update_begin(&p->rule, io, step);
+    const int32_t channels = p->trained_channels;
+    int32_t gradient[TT_POINT];
+    for (int32_t o = 0; o < p->out_c; o++) {
+        const int32_t u = io->folded[o];
+        const tt_step_multiplier multiplier =
+            tt_step_multiplier_of(updater.base * p->rule.factors[o]);
+        for (int32_t first = 0; first < channels; first += TT_POINT) {
+            const int32_t count = channels - first < TT_POINT ? channels - first : TT_POINT;
+            for (int32_t i = 0; i < count; i++) {
+                gradient[i] = u * (io->input[first + i] - p->input_zero_point);
+            }
+            const bool chosen = p->channels != NULL;
+            const tt_weight_row row = {.gradient = gradient,
+                                       .step = 1,
+                                       .count = count,
+                                       .gradient_max = 128 * 255,
+                                       .multiplier = multiplier,
+                                       .at = (uint32_t)(o * p->in_c + (chosen ? 0 : first)),
+                                       .channels = chosen ? p->channels + first : NULL,
+                                       .index = (uint32_t)(o * channels + first)};
+            tt_update_row(&updater, io, &row);
+        }
+    }
+    tt_update_end(&updater, io);
+}
+
 void tt_conv2d_update(const tt_conv2d_update_params *params, const tt_conv2d_update_io *io,
                       const tt_step *step)
 {
     const tt_window *w = &params->window;
     const int32_t block = params->block;
+    if (w->in_h * w->in_w == 1 && w->kernel_h * w->kernel_w == 1) {
+        update_point(params, io, step);
+        return;
+    }
     if (block == 0) {
         tt_conv2d_update_plain(params, io, step);
         return;

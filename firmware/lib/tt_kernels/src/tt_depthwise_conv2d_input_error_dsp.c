@@ -12,8 +12,7 @@ typedef struct tt_depthwise_error_work {
     const tt_depthwise_conv2d_input_error_params *params;
     const tt_input_error_io *io;
     tt_plane_shape shape;
-    uint32_t key;
-    tt_error_requantizer requantizer;
+    tt_error_stage stage;
 } tt_depthwise_error_work;
 
 static void band(tt_depthwise_error_work *work, int32_t channel, int32_t first_row)
@@ -38,11 +37,12 @@ static void band(tt_depthwise_error_work *work, int32_t channel, int32_t first_r
                         channels);
     }
     for (int32_t c = 0; c < channels; c++) {
-        tt_pack_filter(shape, work->io->weights + channel + c, in_c, true);
+        const tt_plane_pair pair = {shape->planes + c * shape->plane,
+                                    shape->filters + c * shape->packed};
         if (shape->up == 1) {
-            tt_sum_plane(shape, shape->planes + c * shape->plane, rows, 0);
+            tt_sum_plane(shape, pair, rows, 0);
         } else {
-            tt_sum_plane_between(shape, shape->planes + c * shape->plane, rows, (top & 1) != 0);
+            tt_sum_plane_between(shape, pair, rows, (top & 1) != 0);
         }
         /* rows without a rest lie one after the other, as the pixels do */
         const bool whole = shape->out_w == w->in_w;
@@ -54,7 +54,7 @@ static void band(tt_depthwise_error_work *work, int32_t channel, int32_t first_r
                                             .out = work->io->error + index,
                                             .out_step = in_c,
                                             .index = (uint32_t)index};
-            tt_requantize_errors(&work->requantizer, work->key, &column);
+            tt_requantize_errors(&work->stage, &column);
         }
     }
 }
@@ -71,15 +71,18 @@ void tt_depthwise_conv2d_input_error(const tt_depthwise_conv2d_input_error_param
     tt_depthwise_error_work work = {.params = params, .io = io};
     work.shape = tt_plane_shape_of(w->kernel_w, 1, w->in_w, params->band, io->scratch);
     work.shape.up = w->stride_w;
-    work.key = tt_stream_key(step, params->stream);
-    work.requantizer = tt_error_begin(tt_error_limit(*io->range, unit), work.key);
+    work.stage = tt_error_stage_of(*io->range, unit, w->kernel_h * w->kernel_w * (128 * 128), step,
+                                   tt_stream_key(step, params->stream));
     for (int32_t c = 0; c < params->in_c; c += TT_PLANES) {
+        const int32_t left = params->in_c - c;
+        tt_pack_filters(&work.shape, io->weights + c, params->in_c,
+                        left < TT_PLANES ? left : TT_PLANES, true);
         for (int32_t row = 0; row < w->in_h; row += params->band) {
             band(&work, c, row);
         }
     }
-    *io->error_scale = tt_error_scale(&work.requantizer, unit);
-    *io->range = tt_error_next_range(&work.requantizer, *io->range, unit, step);
+    *io->error_scale = tt_error_scale(&work.stage.plain, unit);
+    *io->range = tt_error_next_range(&work.stage.plain, *io->range, unit, step);
 }
 
 #endif

@@ -39,12 +39,19 @@ static void channels(const tt_depthwise_conv2d_s8_params *p, const tt_depthwise_
     const int32_t rest = p->window.out_h - first_row;
     const int32_t rows = rest < shape->band ? rest : shape->band;
     const int32_t last = first_channel + TT_PLANES < p->in_c ? first_channel + TT_PLANES : p->in_c;
-    for (int32_t c = first_channel * p->multiple; c < last * p->multiple; c++) {
+    const int32_t end = last * p->multiple;
+    for (int32_t c = first_channel * p->multiple; c < end; c++) {
         const tt_channel channel =
             tt_channel_of(&p->output, io->bias, c, shape->kernel * shape->kernel);
-        const uint32_t *plane = shape->planes + (c / p->multiple - first_channel) * shape->plane;
-        tt_pack_filter(shape, io->weights + c, out_c, false);
-        tt_sum_plane(shape, plane, rows, channel.bias);
+        const int32_t nth = c - first_channel * p->multiple;
+        if (nth % TT_PLANES == 0 && (p->multiple != 1 || first_row == 0)) {
+            const int32_t left = end - c;
+            tt_pack_filters(shape, io->weights + c, out_c, left < TT_PLANES ? left : TT_PLANES,
+                            false);
+        }
+        const tt_plane_pair pair = {shape->planes + nth / p->multiple * shape->plane,
+                                    shape->filters + nth % TT_PLANES * shape->packed};
+        tt_sum_plane(shape, pair, rows, channel.bias);
         finish(p, shape, &channel, c, rows, io->output + first_row * p->window.out_w * out_c + c);
     }
 }

@@ -94,6 +94,17 @@ static inline uint32_t tt_load32(const int8_t *x)
     return value;
 }
 
+/* Four bytes of `word`, each 0 where its bit, the lowest for the lowest byte, is 0. */
+static inline uint32_t tt_keep_bytes(uint32_t word, uint32_t bits)
+{
+    uint32_t result;
+    __asm__ volatile("msr apsr_g, %1\n sel %0, %2, %3"
+                     : "=r"(result)
+                     : "r"(bits << 16), "r"(word), "r"(0)
+                     : "cc");
+    return result;
+}
+
 /* Both halves the same. */
 static inline uint32_t tt_both_halves(int32_t value)
 {

@@ -1,3 +1,7 @@
+#include "tt_dsp.h"
+
+#if !TT_DSP
+
 #include "tt_dot.h"
 #include "tt_fixed_point.h"
 #include "tt_kernels.h"
@@ -16,3 +20,5 @@ void tt_fully_connected_s8(const tt_fully_connected_s8_params *params,
         }
     }
 }
+
+#endif

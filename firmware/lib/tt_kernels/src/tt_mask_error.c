@@ -1,3 +1,7 @@
+#include "tt_dsp.h"
+
+#if !TT_DSP
+
 #include "tt_kernels.h"
 #include "tt_mask.h"
 
@@ -9,3 +13,5 @@ void tt_mask_error(const tt_mask_error_params *params, const tt_mask_error_io *i
         io->result[i] = open ? io->error[i] : 0;
     }
 }
+
+#endif

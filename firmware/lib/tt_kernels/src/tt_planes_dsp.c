@@ -2,6 +2,8 @@
 
 #if TT_DSP
 
+#include "tt_matmul_dsp.h"
+
 tt_plane_shape tt_plane_shape_of(int32_t kernel, int32_t stride, int32_t width, int32_t band,
                                  int32_t *scratch)
 {
@@ -14,9 +16,10 @@ tt_plane_shape tt_plane_shape_of(int32_t kernel, int32_t stride, int32_t width, 
     s.pitch = ((s.out_w - 1) * stride + kernel + 1) / 2;
     s.band = band;
     s.plane = ((band - 1) * stride + kernel) * s.pitch;
+    s.packed = kernel * ((kernel + 1) / 2) * (stride == 1 ? 2 : 1);
     s.planes = (uint32_t *)(void *)scratch;
-    s.filter = s.planes + TT_PLANES * s.plane;
-    s.sums = (int32_t *)(void *)(s.filter + TT_PACKED_FILTER_WORDS);
+    s.filters = s.planes + TT_PLANES * s.plane;
+    s.sums = (int32_t *)(void *)(s.filters + TT_PLANES * s.packed);
     return s;
 }
 
@@ -177,42 +180,73 @@ void tt_stage_planes(const tt_plane_shape *shape, const tt_plane_source *source,
     }
 }
 
-static inline uint32_t two_taps(int32_t left, int32_t right)
+/* Two taps of four channels to one word in each filter. */
+static inline void put_taps(uint32_t *to, int32_t packed, uint32_t left, uint32_t right)
 {
-    return tt_pack_low((uint32_t)left, (uint32_t)right);
+    const uint32_t low = tt_pack_low(left, right);
+    const uint32_t high = tt_pack_high(left, right);
+    to[0] = tt_extend_02(0, low);
+    to[packed] = tt_extend_13(0, low);
+    to[2 * packed] = tt_extend_02(0, high);
+    to[3 * packed] = tt_extend_13(0, high);
 }
 
-void tt_pack_filter(const tt_plane_shape *shape, const int8_t *filter, int32_t step, bool flip)
+/* One row of four filters; `stride` 2 needs no pairs from odd taps. */
+static void pack_row(uint32_t *to, const tt_plane_shape *shape, const int8_t *tap, int32_t step)
+{
+    const int32_t pairs = (shape->kernel + 1) / 2;
+    const int32_t packed = shape->packed;
+    const bool both = shape->stride == 1;
+    uint32_t before = 0;
+    for (int32_t i = 0; i < pairs; i++) {
+        const uint32_t left = tt_load32(tap);
+        uint32_t right = 0;
+        if (i + 1 < pairs) {
+            right = tt_load32(tap + step);
+        }
+        if (both) {
+            put_taps(to + pairs + i, packed, before, left);
+        }
+        put_taps(to + i, packed, left, right);
+        before = right;
+        tap += 2 * step;
+    }
+}
+
+/* One row of less than four filters, by way of a copy. */
+static void pack_few(uint32_t *to, const tt_plane_shape *shape, const int8_t *tap, int32_t step,
+                     int32_t count)
+{
+    uint32_t taps[7];
+    for (int32_t i = 0; i < shape->kernel; i++) {
+        taps[i] = tt_load_part(tap, count);
+        tap += step;
+    }
+    pack_row(to, shape, (const int8_t *)taps, 4);
+}
+
+void tt_pack_filters(const tt_plane_shape *shape, const int8_t *filter, int32_t step, int32_t count,
+                     bool flip)
 {
     const int32_t kernel = shape->kernel;
-    uint32_t *to = shape->filter;
     if (flip) {
         filter += (kernel * kernel - 1) * step;
         step = -step;
     }
     /* every second row, then the others, where only those meet the same rows of the source */
-    const int32_t row_step = shape->up;
+    uint32_t *to = shape->filters;
     int32_t row = 0;
     for (int32_t n = 0; n < kernel; n++) {
-        int32_t taps[8];
         const int8_t *tap = filter + row * kernel * step;
-        for (int32_t i = 0; i < kernel; i++) {
-            taps[i] = *tap;
-            tap += step;
+        if (count == TT_PLANES) {
+            pack_row(to, shape, tap, step);
+        } else {
+            pack_few(to, shape, tap, step, count);
         }
-        row += row_step;
+        to += (kernel + 1) / 2 * (shape->stride == 1 ? 2 : 1);
+        row += shape->up;
         if (row >= kernel) {
             row = 1;
-        }
-        taps[kernel] = 0;
-        for (int32_t i = 0; i < kernel; i += 2) {
-            *to++ = two_taps(taps[i], taps[i + 1]);
-        }
-        if (shape->stride == 1) {
-            *to++ = two_taps(0, taps[0]);
-            for (int32_t i = 1; i < kernel; i += 2) {
-                *to++ = two_taps(taps[i], taps[i + 1]);
-            }
         }
     }
 }

@@ -13,8 +13,7 @@
 
 #if TT_DSP
 
-#define TT_PLANES 4                    /* channels staged at a time */
-#define TT_PACKED_FILTER_WORDS (7 * 8) /* of the largest filter */
+#define TT_PLANES 4 /* channels staged at a time, and filters packed */
 
 /* What the planes are cut from: an NHWC tensor, seen with borders of zeros. */
 typedef struct tt_plane_source {
@@ -34,8 +33,9 @@ typedef struct tt_plane_shape {
     int32_t pitch;    /* words of a staged row */
     int32_t band;     /* output rows made at a time */
     int32_t plane;    /* words of a plane: rows of a band and its borders */
+    int32_t packed;   /* words of a filter */
     uint32_t *planes; /* parts of the scratch */
-    uint32_t *filter;
+    uint32_t *filters;
     int32_t *sums; /* [band][out_w] */
 } tt_plane_shape;
 
@@ -48,17 +48,23 @@ tt_plane_shape tt_plane_shape_of(int32_t kernel, int32_t stride, int32_t width, 
 void tt_stage_planes(const tt_plane_shape *shape, const tt_plane_source *source, int32_t first,
                      int32_t end, int32_t count);
 
-/* Packs one filter, whose taps stand `step` bytes apart; `flip` turns it by half a turn. */
-void tt_pack_filter(const tt_plane_shape *shape, const int8_t *filter, int32_t step, bool flip);
+/* Packs `count` (1 to 4) filters of channels that stand side by side, from tap to tap `step` bytes;
+ * `flip` turns them by half a turn. */
+void tt_pack_filters(const tt_plane_shape *shape, const int8_t *filter, int32_t step, int32_t count,
+                     bool flip);
 
-/* sums[rows][out_w] = initial + the products of one plane with the packed filter. */
-void tt_sum_plane(const tt_plane_shape *shape, const uint32_t *plane, int32_t rows,
-                  int32_t initial);
+/* A plane, and a packed filter. */
+typedef struct tt_plane_pair {
+    const uint32_t *plane;
+    const uint32_t *filter;
+} tt_plane_pair;
+
+/* sums[rows][out_w] = initial + the products of one plane with a packed filter. */
+void tt_sum_plane(const tt_plane_shape *shape, tt_plane_pair pair, int32_t rows, int32_t initial);
 
 /* The same with `up` of 2, from 0: output rows see every second row of the filter, those at even
  * places (at odd ones, if the first row of outputs is `odd`), then the others, in turn. */
-void tt_sum_plane_between(const tt_plane_shape *shape, const uint32_t *plane, int32_t rows,
-                          bool odd);
+void tt_sum_plane_between(const tt_plane_shape *shape, tt_plane_pair pair, int32_t rows, bool odd);
 
 #endif
 

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "tt_bytes.h"
 #include "tt_kernels.h"
 
 /* Where each stage stands. */
@@ -63,8 +64,8 @@ static int8_t *next_row(const tt_row_chain_params *p, const tt_row_chain_io *io,
     int8_t *buffer = io->scratch + stage->buffer;
     if (s->done[index] - s->first[index] + next_count(p, s, index) > stage->capacity) {
         const int32_t needed = needed_from(p, s, index);
-        memmove(buffer, buffer + (needed - s->first[index]) * row_bytes,
-                (size_t)((s->done[index] - needed) * row_bytes));
+        tt_copy_bytes(buffer, buffer + (needed - s->first[index]) * row_bytes,
+                      (size_t)((s->done[index] - needed) * row_bytes));
         s->first[index] = needed;
     }
     return buffer + (s->done[index] - s->first[index]) * row_bytes;
@@ -124,7 +125,7 @@ static void run_rows(const tt_row_chain_params *p, const tt_row_chain_io *io, tt
             tt_add_s8(&stage->layer.add, &pair);
         }
     } else {
-        memcpy(output, input, (size_t)count * stage->row_bytes);
+        tt_copy_bytes(output, input, (size_t)count * stage->row_bytes);
     }
     s->done[index] = row + count;
 }

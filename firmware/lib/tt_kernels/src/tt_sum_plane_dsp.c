@@ -80,18 +80,18 @@
                      : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11",   \
                        "r12", "lr", "cc", "memory")
 
-void tt_sum_plane(const tt_plane_shape *shape, const uint32_t *plane, int32_t rows, int32_t initial)
+void tt_sum_plane(const tt_plane_shape *shape, tt_plane_pair pair, int32_t rows, int32_t initial)
 {
     const struct {
         const uint32_t *filter;
         int32_t initial, pitch_bytes;
-    } start = {shape->filter, initial, 4 * shape->pitch};
+    } start = {pair.filter, initial, 4 * shape->pitch};
     const void *const start_at = &start;
     const int32_t kernel = shape->kernel;
     const int32_t stride = shape->stride;
     /* from below the window to the next group's */
     const int32_t back = kernel * start.pitch_bytes - 2 * shape->group * stride;
-    const uint32_t *x = plane;
+    const uint32_t *x = pair.plane;
     int32_t *sums = shape->sums;
     for (int32_t row = 0; row < rows; row++) {
         const int32_t *const end = sums + shape->out_w;
@@ -114,24 +114,23 @@ void tt_sum_plane(const tt_plane_shape *shape, const uint32_t *plane, int32_t ro
     }
 }
 
-void tt_sum_plane_between(const tt_plane_shape *shape, const uint32_t *plane, int32_t rows,
-                          bool odd)
+void tt_sum_plane_between(const tt_plane_shape *shape, tt_plane_pair pair, int32_t rows, bool odd)
 {
     struct {
         const uint32_t *filter;
         int32_t initial, pitch_bytes;
-    } start = {shape->filter, 0, 4 * shape->pitch};
+    } start = {pair.filter, 0, 4 * shape->pitch};
     const void *const start_at = &start;
     const int32_t kernel = shape->kernel;
     const int32_t more = (kernel + 1) / 2; /* rows of the filter at even places */
-    const uint32_t *const others = shape->filter + more * 2 * more;
-    const uint32_t *x = plane;
+    const uint32_t *const others = pair.filter + more * 2 * more;
+    const uint32_t *x = pair.plane;
     int32_t *sums = shape->sums;
     for (int32_t row = 0; row < rows; row++) {
         const int32_t *const end = sums + shape->out_w;
         const int32_t taps = odd ? more - 1 : more;
         const int32_t back = taps * start.pitch_bytes - 2 * shape->group;
-        start.filter = odd ? others : shape->filter;
+        start.filter = odd ? others : pair.filter;
         if (kernel == 3) {
             if (odd) {
                 TT_SUM_ROW(TT_GROUP_OF_4, TT_ROWS_1(TT_ROW_3_1), TT_STORE_4);

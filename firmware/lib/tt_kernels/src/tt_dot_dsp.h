@@ -1,0 +1,23 @@
+/* Rows of weights times one row of inputs, on the DSP extension. */
+#ifndef TT_DOT_DSP_H
+#define TT_DOT_DSP_H
+
+#include "tt_dsp.h"
+
+#if TT_DSP
+
+typedef struct tt_dot_rows_job {
+    const int8_t *x;
+    const int8_t *weights; /* of the first output */
+    int32_t terms;         /* of a row */
+    int32_t outputs;
+    int32_t zero_point; /* of x */
+    int32_t *sums;      /* one an output, added to */
+} tt_dot_rows_job;
+
+/* sums[o] += sum of (x[i] - zero_point) * weights[o][i] */
+void tt_dot_rows(const tt_dot_rows_job *job);
+
+#endif
+
+#endif
