@@ -1,4 +1,4 @@
-"""Count instructions and bytes of the models at hand, as firmware in QEMU.
+"""Count instructions and bytes of the models at hand, as firmware in QEMU; the simulator's speed.
 
 The demonstration's model is always there; the models of the zoo are taken from $TINYTRAIN_ZOO, or
 from `shared/zoo` beside the repository. Instructions are exact and the same on every machine;
@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tinytrain.bench.speed import Speed, compare_speed
 from tinytrain.boards import get_board
 from tinytrain.demo import data as digits
+from tinytrain.errors import TinytrainError
 from tinytrain.pipeline import RunOptions, Training, emulate, fit, start_run
 from tinytrain.reader import read
 from tinytrain.reader.dataset import Dataset, dataset_from_arrays
@@ -53,6 +55,16 @@ def cases() -> list[Case]:
         if path.is_file() and data.is_file():
             found.append(Case(name, path, scheme, data, classes))
     return found
+
+
+def host_speed() -> Speed | None:
+    """The simulator beside PyTorch, where the zoo and PyTorch are there."""
+    zoo = Path(os.environ.get("TINYTRAIN_ZOO", ROOT.parent / "shared" / "zoo"))
+    try:
+        return compare_speed(zoo)
+    except TinytrainError as error:
+        print(f"the simulator beside PyTorch is left out: {error.message}", file=sys.stderr)
+        return None
 
 
 def _digits() -> Dataset:
@@ -103,8 +115,16 @@ def main() -> int:
                 texts = (f"{v:,}" if isinstance(v, int) else v for v in row.values())
                 print("  ".join(f"{text:>17}" for text in texts), flush=True)
             rows.append(row)
+    speed = host_speed() if options.only in (None, "speed") else None
     if options.json:
-        print(json.dumps({"rows": rows}, indent=2))
+        print(json.dumps({"rows": rows, "speed": speed and vars(speed)}, indent=2))
+    elif speed is not None:
+        print(
+            f"keyword spotting, all layers, one thread: simulator {speed.simulator:,.0f} steps a"
+            f" second, PyTorch {speed.torch:,.0f}: {speed.ratio:.2f} times as fast"
+        )
+    if speed is not None:
+        return 0
     if not rows:
         print(f"no case is called {options.only!r}", file=sys.stderr)
     return 0 if rows else 1

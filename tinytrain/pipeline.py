@@ -41,7 +41,9 @@ from tinytrain.reader.dataset import Dataset, read_dataset
 from tinytrain.toolchain.emulator import emulate as emulate_project
 from tinytrain.toolchain.job import training_job
 from tinytrain.toolchain.simulator import Simulator
+from tinytrain.toolchain.statistics import TensorStatistics, train_watched
 from tinytrain.train import TrainOptions, attach_loss, differentiate, parse_scheme
+from tinytrain.train.diagnosis import diagnose, diagnose_tensors
 from tinytrain.train.schedule import learning_rates, sample_order
 
 Array = npt.NDArray[Any]
@@ -294,8 +296,7 @@ def calibrate(prepared: Prepared, data: Dataset, run: RunOptions) -> Prepared:
         return tensor
 
     graph = prepared.graph.map_tensors(adopt)
-    planned = replace(prepared.plan, graph=prepared.plan.graph.map_tensors(adopt))
-    return Prepared(prepared.training, prepared.model, graph, planned)
+    return Prepared(prepared.training, prepared.model, graph, prepared.plan.map_tensors(adopt))
 
 
 @dataclass(frozen=True)
@@ -322,17 +323,22 @@ class Simulation:
     state_sha256: str
     state: bytes = field(repr=False)
     losses: tuple[float, ...] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+    statistics: TensorStatistics | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
-        return {k: v for k, v in vars(self).items() if k not in ("state", "losses")}
+        document = {k: v for k, v in vars(self).items() if k not in ("state", "losses")}
+        document["statistics"] = self.statistics.as_dict() if self.statistics else None
+        return document
 
 
-def simulate(run: Run, progress: Progress | None = None) -> Simulation:
+def simulate(run: Run, progress: Progress | None = None, looks: int = 0) -> Simulation:
     """Train in the host simulator.
 
     Args:
         progress: called with (steps done, steps).
+        looks: steps at which statistics are taken; the run's bits stay the same.
     """
     data = run.data
     simulator = Simulator(run.prepared.files)
@@ -340,9 +346,15 @@ def simulate(run: Run, progress: Progress | None = None) -> Simulation:
     simulator.set_batch(run.prepared.training.options.batch)
     before = _evaluate(simulator, run.prepared, data)
     started = time.perf_counter()
-    losses = simulator.train(
-        data.x_train, data.y_train, run.rates, order=run.order, progress=progress
-    )
+    given = (data.x_train, data.y_train, run.rates)
+    statistics = None
+    if looks:
+        batch = run.prepared.training.options.batch
+        losses, statistics = train_watched(
+            simulator, *given, run.order, batch=batch, seed=run.seed, looks=looks, progress=progress
+        )
+    else:
+        losses = simulator.train(*given, order=run.order, progress=progress)
     seconds = time.perf_counter() - started
     after = _evaluate(simulator, run.prepared, data)
     state = simulator.state()
@@ -359,7 +371,24 @@ def simulate(run: Run, progress: Progress | None = None) -> Simulation:
         state_sha256=hashlib.sha256(state).hexdigest(),
         state=state,
         losses=tuple(float(v) for v in losses),
+        warnings=_warnings(run, losses, statistics),
+        statistics=statistics,
     )
+
+
+def _warnings(run: Run, losses: Array, statistics: TensorStatistics | None) -> tuple[str, ...]:
+    """What went wrong, and what to change."""
+    labels = run.prepared.training.options.loss == "cross-entropy"
+    classes = run.prepared.result.size if labels else None
+    rate = float(run.rates.max()) if len(run.rates) else 0.0
+    found = diagnose(losses, classes, rate)
+    if statistics is not None:
+        found += diagnose_tensors(
+            {e.name: e.saturated for e in statistics.errors},
+            {w.name: w.changed for w in statistics.weights},
+            {w.name: w.at_bound for w in statistics.weights},
+        )
+    return tuple(found)
 
 
 def _evaluate(simulator: Simulator, prepared: Prepared, data: Dataset) -> float:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,24 @@ def test_keyword_spotting_stays_within_its_limit(zoo: Path, tmp_path: Path) -> N
     assert "kws" in done.output and "5,100,000" in done.output
     again = CliRunner().invoke(main, [*asked, "--compare", str(kept), "--json"])
     assert again.exit_code == 0 and '"worse": []' in again.output
+
+
+def test_accuracy_without_a_zoo_says_what_to_do(tmp_path: Path) -> None:
+    asked = ["bench", "accuracy", "--no-reference", "--zoo", str(tmp_path), "--workers", "1"]
+    done = CliRunner().invoke(main, [*asked, "--cache", str(tmp_path / "kept.jsonl")])
+    assert done.exit_code == 1
+    assert "TINYTRAIN_ZOO" in done.output
+
+
+@pytest.mark.zoo
+def test_accuracy_of_one_cell(zoo: Path, tmp_path: Path) -> None:
+    table = tmp_path / "accuracy.json"
+    table.write_text('{"rates": []}')
+    asked = ["bench", "accuracy", "--no-reference", "--zoo", str(zoo), "--seeds", "1"]
+    asked += ["--task", "har_user23_rotated", "--scheme", "head", "--workers", "1"]
+    asked += ["--cache", str(tmp_path / "kept.jsonl"), "--write", str(table)]
+    done = CliRunner().invoke(main, asked)
+    assert done.exit_code == 0, done.output
+    kept = json.loads(table.read_text())
+    assert kept["rates"] == [] and [row["kind"] for row in kept["rows"]] == ["int16", "int8"]
+    assert all(15 < row["accuracy"]["mean"] <= 100 for row in kept["rows"])

@@ -22,6 +22,7 @@ COMMANDS = [
     "inspect",
     "verify",
     "plan",
+    "search",
     "simulate",
     "compile",
     "emulate",

@@ -25,8 +25,11 @@ from tinytrain.ir import Graph, Op
 from tinytrain.numeric.random import mix32
 from tinytrain.ops.base import KernelCall, Param, Step, definition
 from tinytrain.toolchain.host import STRICT_FLAGS, compile_program
+from tinytrain.toolchain.host_library import with_simd
 
-KERNELS = Path(__file__).resolve().parents[2] / "firmware" / "lib" / "tt_kernels" / "src"
+_FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
+KERNELS = _FIRMWARE / "lib" / "tt_kernels" / "src"
+SIMD = _FIRMWARE / "ports" / "host" / "simd"
 _SHARED = (KERNELS / "tt_update.c", KERNELS / "tt_update_row.c")
 GUARD_BYTES = 64
 _C_TYPES = {
@@ -215,9 +218,12 @@ def _compile(cases: Sequence[Case], sanitize: bool) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cases.c"
         path.write_text(_source(cases, 0 if sanitize else GUARD_BYTES))
+        sources = [*(KERNELS / f"{kernel}.c" for kernel in kernels), *_SHARED]
+        if not sanitize or os.environ.get("TINYTRAIN_SANITIZE_SIMD"):
+            sources = with_simd(sources)  # what the simulator runs
         return compile_program(
-            [path, *(KERNELS / f"{kernel}.c" for kernel in kernels), *_SHARED],
-            include_dirs=[KERNELS],
+            [path, *sources],
+            include_dirs=[KERNELS, SIMD],
             # gcc warns of what the sanitizers insert
             flags=("-O0",) if sanitize else STRICT_FLAGS,
             sanitize=sanitize,

@@ -306,3 +306,16 @@ def test_a_plan_with_other_places_gives_the_same_bits(tmp_path: Path) -> None:
             simulator.train(x, y, RATE)
             states.add(simulator.state())
     assert len(states) == 1
+
+
+def test_portable_and_simd_kernels_end_in_the_same_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = samples()
+    states = []
+    for kernels in ("portable", ""):
+        monkeypatch.setenv("TINYTRAIN_HOST_KERNELS", kernels)
+        simulator = make(tmp_path)
+        simulator.train(x, y, RATE)
+        states.append(simulator.state())
+    assert states[0] == states[1]

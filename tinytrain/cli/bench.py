@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -10,29 +9,28 @@ import click
 from tinytrain.bench import MODELS, Count, bench_model, compare_counts, read_counts, write_counts
 from tinytrain.bench.counts import as_totals
 from tinytrain.boards import get_board
-from tinytrain.cli.options import json_option
+from tinytrain.cli.bench_accuracy import accuracy
+from tinytrain.cli.options import json_option, zoo_option
 from tinytrain.cli.output import activity, print_json, print_table
 from tinytrain.errors import InputError
 
 BOARDS = ("mps2-an386", "mps2-an500")
 
 
-@click.group(short_help="Count instructions of reference models.")
+@click.group(short_help="Instructions and accuracy on reference models and tasks.")
 def bench() -> None:
-    """Count instructions of reference models in QEMU: the same on every machine.
+    """Measure on reference models: instructions in QEMU, the same on every machine, and accuracy.
 
     \b
     Example: tinytrain bench models --zoo zoo --json
     """
 
 
+bench.add_command(accuracy)
+
+
 @bench.command()
-@click.option(
-    "--zoo",
-    type=click.Path(path_type=Path),
-    default=lambda: Path(os.environ.get("TINYTRAIN_ZOO", "../shared/zoo")),
-    help="Folder with models/ and tasks/; default $TINYTRAIN_ZOO.",
-)
+@zoo_option
 @click.option("--board", "boards", multiple=True, default=BOARDS, metavar="NAME")
 @click.option(
     "--model",

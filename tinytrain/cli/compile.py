@@ -14,6 +14,7 @@ from tinytrain.cli.options import (
     training_options,
 )
 from tinytrain.cli.output import print_json
+from tinytrain.cli.search import with_scheme
 from tinytrain.pipeline import RunOptions, Training, compile_project, fit, prepare, start_run
 
 
@@ -65,6 +66,7 @@ def compile_(
     """
     boards = tuple(get_board(found) for found in dict.fromkeys(board_names))
     board = boards[0]
+    training = with_scheme(training, data, board.name, run)
     if data is None:
         prepared = prepare(training)
         if training.scheme != "none":

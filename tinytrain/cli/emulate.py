@@ -17,6 +17,7 @@ from tinytrain.cli.options import (
     training_options,
 )
 from tinytrain.cli.output import activity, print_fields, print_json
+from tinytrain.cli.search import with_scheme
 from tinytrain.pipeline import Emulation, Run, RunOptions, Training, start_run
 from tinytrain.pipeline import emulate as run_emulation
 from tinytrain.pipeline import simulate as run_simulation
@@ -66,6 +67,7 @@ def emulate(
     if training.scheme == "none":
         raise click.UsageError("the scheme none trains nothing: choose another to emulate")
     board = get_board(board_name)
+    training = with_scheme(training, data, board_name, run)
     started = start_run(training, data, run, steps)
     with tempfile.TemporaryDirectory(prefix="tinytrain-") as scratch:
         folder = directory or Path(scratch) / "project"

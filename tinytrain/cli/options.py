@@ -7,6 +7,7 @@ Must not know what is done with them.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -29,6 +30,12 @@ json_option = click.option(
 )
 board_option = click.option(
     "--board", "board_name", required=True, metavar="NAME", help="See: tinytrain boards."
+)
+zoo_option = click.option(
+    "--zoo",
+    type=click.Path(path_type=Path),
+    default=lambda: Path(os.environ.get("TINYTRAIN_ZOO", "../shared/zoo")),
+    help="Folder with models/ and tasks/; default $TINYTRAIN_ZOO.",
 )
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from tinytrain.boards import get_board
-from tinytrain.cli.options import board_option, json_option, training_options
+from tinytrain.cli.options import board_option, data_option, json_option, training_options
 from tinytrain.cli.output import print_fields, print_json, refuse_overwriting, write_file
+from tinytrain.cli.search import with_scheme
 from tinytrain.memory.report import memory_map
 from tinytrain.memory.svg_map import render_svg
 from tinytrain.memory.text_map import render_text
@@ -18,6 +19,7 @@ from tinytrain.pipeline import Fit, Training, fit, prepare
 @click.command(short_help="Does it fit the board? What takes the memory?")
 @training_options
 @board_option
+@data_option(required=False, why="; for the scheme auto")
 @click.option(
     "--svg",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -25,7 +27,9 @@ from tinytrain.pipeline import Fit, Training, fit, prepare
     help="Draw the memory map: address against time, a rectangle a tensor.",
 )
 @json_option
-def plan(training: Training, board_name: str, svg: Path | None, as_json: bool) -> None:
+def plan(
+    training: Training, board_name: str, data: Path | None, svg: Path | None, as_json: bool
+) -> None:
     """Say whether a model can be trained on a board, and what takes the memory.
 
     \b
@@ -33,6 +37,7 @@ def plan(training: Training, board_name: str, svg: Path | None, as_json: bool) -
     """
     refuse_overwriting(svg, training.model)
     board = get_board(board_name)
+    training = with_scheme(training, data, board_name)
     prepared = prepare(training)
     sizes = fit(prepared, board)
     memory = memory_map(prepared.plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -10,12 +11,17 @@ from tinytrain.cli.options import data_option, json_option, run_options, trainin
 from tinytrain.cli.output import (
     print_fields,
     print_json,
+    print_table,
     progress,
     refuse_overwriting,
     write_file,
 )
+from tinytrain.cli.search import with_scheme
 from tinytrain.pipeline import RunOptions, Simulation, Training, start_run
 from tinytrain.pipeline import simulate as run_simulation
+from tinytrain.toolchain.statistics import TensorStatistics
+
+LOOKS = 20  # steps at which statistics are taken
 
 
 @click.command(short_help="Train on this machine, in the C of a board.")
@@ -32,6 +38,10 @@ from tinytrain.pipeline import simulate as run_simulation
     metavar="FILE",
     help="Write the trained state, as a device saves it.",
 )
+@click.option("--board", "board_name", metavar="NAME", help="That the scheme auto is to fit.")
+@click.option("--stats", "stats_file", type=click.Path(path_type=Path, dir_okay=False),
+              metavar="FILE.json", is_flag=False, flag_value=Path("-"),
+              help="Print what steps do to each tensor; with a name, keep it there.")  # fmt: skip
 @json_option
 def simulate(
     training: Training,
@@ -39,6 +49,8 @@ def simulate(
     data: Path,
     steps: int | None,
     state_file: Path | None,
+    board_name: str | None,
+    stats_file: Path | None,
     as_json: bool,
 ) -> None:
     """Train on this machine, in the C code that a board would run.
@@ -47,15 +59,40 @@ def simulate(
     Example: tinytrain simulate model.tflite --scheme bias:all --data data.npz --epochs 8
     """
     refuse_overwriting(state_file, training.model, data)
+    training = with_scheme(training, data, board_name, run)
     started = start_run(training, data, run, steps)
     with progress("training") as advance:
-        result = run_simulation(started, advance)
+        result = run_simulation(started, advance, LOOKS if stats_file else 0)
     if state_file is not None:
         write_file(state_file, result.state)
+    if result.statistics is not None and stats_file != Path("-"):
+        assert stats_file is not None
+        kept = {**result.statistics.as_dict(), "warnings": result.warnings}
+        write_file(stats_file, (json.dumps(kept, indent=1) + "\n").encode())
+    for warning in result.warnings:
+        click.echo(f"warning: {warning}", err=True)
     if as_json:
         print_json(result.as_dict())
         return
     print_simulation(result)
+    if result.statistics is not None:
+        print_statistics(result.statistics)
+
+
+def print_statistics(statistics: TensorStatistics) -> None:
+    """Print what was seen, a table of errors and one of weights."""
+    click.echo(f"\nmeans over {statistics.steps} steps")
+    print_table(
+        ("error", "saturated", "zero"),
+        [(e.name, f"{e.saturated:.2%}", f"{e.zero:.1%}") for e in statistics.errors],
+    )
+    print_table(
+        ("weights", "changed", "at their bound", "change / norm"),
+        [
+            (w.name, f"{w.changed:.1%}", f"{w.at_bound:.2%}", f"{w.update_ratio:.2g}")
+            for w in statistics.weights
+        ],
+    )
 
 
 def print_simulation(result: Simulation) -> None:

@@ -5,11 +5,11 @@ In: a training graph. Out: a verified `Plan`. Must not know generated code or bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tinytrain.ir import Graph, Phase
+from tinytrain.ir import Graph, Phase, Tensor
 from tinytrain.memory.arena import Layout, place, settle
 from tinytrain.memory.exact import solve_exact
 from tinytrain.memory.live_ranges import (
@@ -61,6 +61,12 @@ class Plan:
     buffer_offsets: tuple[int, ...]
     in_place: tuple[str, ...]
     method: str
+
+    def map_tensors(self, change: Callable[[Tensor], Tensor]) -> Plan:
+        """A copy with each tensor replaced by `change(tensor)`, which keeps name and type: new
+        initial values, for one."""
+        state = replace(self.state, tensors=tuple(change(t) for t in self.state.tensors))
+        return replace(self, graph=self.graph.map_tensors(change), state=state)
 
     @property
     def proven(self) -> bool:

@@ -1,8 +1,8 @@
 """Compile C for the machine we run on, with a cache.
 
 In: C files, include folders, flags. Out: the path of a shared library or a program. Must not know
-what the C computes. Objects are cached by compiler, flags and preprocessed source, so a change in
-any header counts and an unchanged kernel is compiled once, whatever it is linked with.
+what the C computes. Objects are cached by compiler, flags and source with all that it includes, so
+a change in any header counts and an unchanged kernel is compiled once, whatever it is linked with.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 
 from tinytrain.errors import ToolError
 from tinytrain.toolchain.cache import cache_dir
+from tinytrain.toolchain.includes import digest_of_unit
 
 NUMERIC_FLAGS = (
     "-std=c11",
@@ -186,7 +187,8 @@ def _build(
     _make_store(store)
 
     def compile_one(source: Path) -> Path:
-        return _compile_unit(compiler, source, flags, unit_flags, store, sanitize)
+        content = None if sanitize else digest_of_unit(source, include_dirs)
+        return _compile_unit(compiler, source, flags, unit_flags, store, sanitize, content)
 
     with ThreadPoolExecutor(min(_LARGEST_POOL, os.cpu_count() or 1)) as pool:
         objects = list(pool.map(compile_one, sources))
@@ -205,11 +207,12 @@ def _compile_unit(
     unit_flags: Sequence[str],
     store: Path,
     sanitize: bool,
+    content: str | None,
 ) -> Path:
     # Without line markers (-P) the text does not depend on where the files lie. Sanitizers report
     # lines, so there they count.
     markers = () if sanitize else ("-P",)
-    text = _execute(compiler, [*unit_flags, "-E", *markers, str(source)], str(source))
+    text = content or _execute(compiler, [*unit_flags, "-E", *markers, str(source)], str(source))
     key = _digest([*compiler.command, compiler.version, *NUMERIC_FLAGS, *flags, text])
     target = store / f"{key}.o"
     if not _reuse(target):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +64,12 @@ def load_library(project: Generated, *, trace: bool = False) -> ctypes.CDLL:
     flags = ["-O3", *_native_flags(), f"-DTT_HOST_PROGRAM={project.name}_program"]
     if trace:
         flags.append("-DTT_TRACE")
-    host = data_dir("firmware") / "ports" / "host" / "tt_host.c"
+    host = data_dir("firmware") / "ports" / "host"
     with project.on_disk() as (sources, includes):
-        path = compile_shared_library([*sources, host], include_dirs=includes, flags=flags)
+        kernels = with_simd(sources)
+        path = compile_shared_library(
+            [*kernels, host / "tt_host.c"], include_dirs=[*includes, host / "simd"], flags=flags
+        )
     library = ctypes.CDLL(str(path))
     for name, (result, arguments) in _PROTOTYPES.items():
         function = getattr(library, name)
@@ -73,6 +78,18 @@ def load_library(project: Generated, *, trace: bool = False) -> ctypes.CDLL:
         library.tt_host_set_trace.restype = None
         library.tt_host_set_trace.argtypes = [TRACE_CALLBACK]
     return library
+
+
+def with_simd(sources: Sequence[Path]) -> list[Path]:
+    """The same C files, those of kernels replaced where there is a version for this machine.
+
+    ``TINYTRAIN_HOST_KERNELS=portable`` keeps those that any board can run.
+    """
+    if os.environ.get("TINYTRAIN_HOST_KERNELS") == "portable":
+        return list(sources)
+    folder = data_dir("firmware") / "ports" / "host" / "simd"
+    fast = {path.name.replace("_simd.c", ".c"): path for path in folder.glob("*_simd.c")}
+    return [fast.get(path.name, path) for path in sources] + [folder / "tt_simd.c"]
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from tinytrain.errors import InternalError
 from tinytrain.resources import data_dir
 from tinytrain.toolchain.generated import MANIFEST, Source, load_generated
 from tinytrain.toolchain.host import compile_shared_library
-from tinytrain.toolchain.host_library import _native_flags
+from tinytrain.toolchain.host_library import _native_flags, with_simd
 
 _STAGE = "simulator"
 _SLICE = 256  # bytes handed over at a time: their answers surely fit
@@ -139,8 +139,8 @@ def _load(project: Any) -> ctypes.CDLL:
     flags = ["-O3", *_native_flags(), f"-DTT_HOST_PROGRAM={project.name}_program"]
     with project.on_disk() as (sources, includes):
         path = compile_shared_library(
-            [*sources, ports / "tt_host.c", ports / "tt_host_link.c"],
-            include_dirs=includes,
+            [*with_simd(sources), ports / "tt_host.c", ports / "tt_host_link.c"],
+            include_dirs=[*includes, ports / "simd"],
             flags=flags,
         )
     library = ctypes.CDLL(str(path))

@@ -40,7 +40,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PRESETS = "head, bias:N, bias:all, last:N, full, none, or a file (docs/schemes.md)"
+PRESETS = "head, bias:N, bias:all, last:N, full, none, auto, or a file (docs/schemes.md)"
 _LAYER_KEYS = {"index", "name", "weights", "bias", "channels", "ratio"}
 _FILE_KEYS = {"head", "bias_last", "layer"}
 
@@ -89,6 +89,13 @@ def parse_scheme(text: str, graph: Graph) -> Scheme:
     path = Path(text)
     if path.suffix in (".toml", ".json") or _is_file(path):
         return _from_file(path, layers, graph)
+    if text == "auto":
+        raise UsageError(
+            "unresolved-scheme",
+            "train",
+            "the scheme auto has to be found first",
+            hint="run `tinytrain search`, or tinytrain.auto.search, and take the file it gives",
+        )
     raise UsageError(
         "unknown-scheme", "train", f"unknown scheme {text!r}", hint=f"choose {PRESETS}"
     )

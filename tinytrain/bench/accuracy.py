@@ -1,0 +1,174 @@
+"""Accuracy of int8 training beside float32 on the same network, samples and schedule.
+
+In: tasks, schemes, seeds. Out: `Row` values: for each task, scheme, batch and kind of arithmetic
+the learning rate that a validation split chose, and the accuracy on the test samples. The test
+samples choose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinytrain.bench.accuracy_runs import FLOAT32, Job, Results, run_jobs, summary
+
+RATES = (0.003, 0.01, 0.03)
+DEFAULT_RATE = 0.01
+INT16, INT8 = "int16", "int8"
+KINDS = (FLOAT32, INT16, INT8)
+_VALIDATION_SEEDS = {"kws_digits_speaker0": 3, "har_user23_rotated": 3}  # few samples: noisy
+_REACH = {FLOAT32: FLOAT32, INT16: INT16, INT8: INT16}  # whose validation chooses the rate
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure; `kinds` of `KINDS`."""
+
+    tasks: Sequence[str]
+    schemes: Sequence[str]
+    batches: Sequence[int] = (1,)
+    kinds: Sequence[str] = KINDS
+    seeds: int = 3
+    rates: Sequence[float] = RATES
+
+    def cells(self) -> list[tuple[str, str, int, str]]:
+        """(task, scheme, batch, kind) of every row."""
+        return [
+            (task, scheme, batch, kind)
+            for task in self.tasks
+            for scheme in self.schemes
+            for batch in self.batches
+            for kind in self.kinds
+        ]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell of the table: accuracies in points over the seeds."""
+
+    task: str
+    scheme: str
+    batch: int
+    kind: str
+    rate: float
+    accuracy: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self)}
+
+
+def measure(
+    plan: Plan, zoo: Path, results: Results, workers: int = 2, progress: Progress | None = None
+) -> list[Row]:
+    """Run what is not known yet; a row for every cell.
+
+    Raises:
+        InputError: a file of the zoo is missing. ToolError: PyTorch is, and is asked for.
+    """
+    cells = plan.cells()
+    validating = [
+        job for cell in cells for jobs in _validation(plan, cell).values() for job in jobs
+    ]
+    _run(validating, zoo, results, workers, progress)
+    chosen = {cell: _choose(plan, cell, results) for cell in cells}
+    tests = {cell: _tests(plan, cell, rate) for cell, rate in chosen.items()}
+    _run([job for jobs in tests.values() for job in jobs], zoo, results, workers, progress)
+    return [
+        Row(*cell, chosen[cell], summary([results[job] for job in jobs]))
+        for cell, jobs in tests.items()
+    ]
+
+
+def _run(
+    jobs: Iterable[Job], zoo: Path, results: Results, workers: int, progress: Progress | None
+) -> None:
+    wanted = [job for job in dict.fromkeys(jobs) if job not in results]
+    for done, _ in enumerate(run_jobs(wanted, zoo, results, workers), 1):
+        if progress is not None:
+            progress(done, len(wanted))
+
+
+def _validation(plan: Plan, cell: tuple[str, str, int, str]) -> dict[float, list[Job]]:
+    task, scheme, batch, kind = cell
+    seeds = _VALIDATION_SEEDS.get(task, 1)
+    return {
+        rate: [Job(task, scheme, _REACH[kind], batch, rate, s, True) for s in range(seeds)]
+        for rate in plan.rates
+    }
+
+
+def _choose(plan: Plan, cell: tuple[str, str, int, str], results: Results) -> float:
+    """The rate of the highest mean; of equal ones the one nearest to the default."""
+    means = {
+        rate: float(np.mean([results[job] for job in jobs]))
+        for rate, jobs in _validation(plan, cell).items()
+    }
+    best = max(means.values())
+    equal = [rate for rate, mean in means.items() if mean > best - 1e-9]
+    return min(equal, key=lambda rate: abs(np.log(rate / DEFAULT_RATE)))
+
+
+def _tests(plan: Plan, cell: tuple[str, str, int, str], rate: float) -> list[Job]:
+    task, scheme, batch, kind = cell
+    return [Job(task, scheme, kind, batch, rate, seed) for seed in range(plan.seeds)]
+
+
+def differences(rows: Sequence[Row], kind: str) -> dict[tuple[str, str, int], float]:
+    """(task, scheme, batch) -> mean of `kind` minus that of float32, in points."""
+    by_cell = {(r.task, r.scheme, r.batch, r.kind): r.accuracy["mean"] for r in rows}
+    return {
+        key[:3]: round(value - by_cell[(*key[:3], FLOAT32)], 2)
+        for key, value in by_cell.items()
+        if key[3] == kind and (*key[:3], FLOAT32) in by_cell
+    }
+
+
+# ---- safety of the defaults ----
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Accuracies of one scheme at one rate, by seed, in points; `plain` is QAS without bound."""
+
+    task: str
+    scheme: str
+    rate: float
+    plain: bool
+    accuracy: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self)}
+
+
+def sweep(
+    tasks: Sequence[str],
+    seeds: int,
+    rates: Sequence[float],
+    zoo: Path,
+    results: Results,
+    workers: int = 2,
+    progress: Progress | None = None,
+) -> list[Sweep]:
+    """`last:4` and `full` over rates and seeds, by default and with plain QAS, beside `head`."""
+    cells = [
+        (task, scheme, rate, plain)
+        for task in tasks
+        for scheme in ("last:4", "full")
+        for rate in rates
+        for plain in (False, True)
+    ]
+    cells += [(task, "head", DEFAULT_RATE, False) for task in tasks]
+    jobs = {
+        cell: [Job(cell[0], cell[1], INT16, 1, cell[2], s, plain=cell[3]) for s in range(seeds)]
+        for cell in cells
+    }
+    _run([job for some in jobs.values() for job in some], zoo, results, workers, progress)
+    return [Sweep(*cell, summary([results[job] for job in some])) for cell, some in jobs.items()]
