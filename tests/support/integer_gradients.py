@@ -98,7 +98,9 @@ class GradientProbe:
         unit: np.float32,
         states: Sequence[Array],
         step: Step,
+        first: np.float32,
     ) -> tuple[Array, ...]:
+        del first
         name = op.inputs[3]
         assert np.abs(gradient).max() < 2**31, f"{name}: the gradient leaves int32"
         # a step in weight units times the weight's scale is a step in real units

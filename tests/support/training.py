@@ -58,7 +58,7 @@ def train_layer(graph: Graph, x: Array, training: Training, *, apply: bool = Tru
     )
     trained_bias = None
     if bias:
-        trained_bias = TrainedBias(bias, "bias_accumulator" if training.batch else "")
+        trained_bias = TrainedBias(bias, "bias_accumulator" if training.batch else "", training.tau)
     recorder = Recorder(graph, {name: trained}, trained_bias)
     recorder.state("bound", np.array([1.0, norm], np.float32))
     recorder.state("accumulator", accumulator)

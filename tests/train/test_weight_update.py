@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tests.support.tflite_writer import Array
-from tinytrain.ir import Attr, Graph, Op
+from tinytrain.ir import Attr, Graph, Op, Tensor
 from tinytrain.numeric import random
 from tinytrain.numeric.error_scale import DELTA_MAX
+from tinytrain.numeric.quantize import Quant
 from tinytrain.ops.base import Step, definition
-from tinytrain.ops.bias import BIAS_MAX, bias_delta
+from tinytrain.ops.bias import BIAS_MAX, bias_delta, bias_limits
 from tinytrain.ops.weight_update import (
     bound_factor,
     move,
@@ -20,6 +21,7 @@ from tinytrain.ops.weight_update import (
     rate_factors,
     run_update,
     squared_sum,
+    tau_at,
 )
 
 STATES = ("int8", "int16", "float32")
@@ -135,8 +137,11 @@ def test_bound_follows_peaks_and_decays() -> None:
     delta = np.array([2 << 16, 0])  # norm 2 at rate 0.5: 4 at rate 1
     after = next_bound(bound, delta, F32(0.5), weights)
     assert after.tolist() == [16.0, 25.0]
-    later = next_bound(after, np.zeros(2, np.int64), F32(0.5), weights)
-    assert later.tolist() == [14.0, 25.0]
+    later = next_bound(after, np.array([1 << 16, 0]), F32(0.5), weights)
+    assert later.tolist() == [14.5, 25.0]
+    # a step of which rounding left next to nothing tells no norm; a large norm is always taken
+    assert next_bound(after, np.array([1000, 0]), F32(0.5), weights).tolist() == [16.0, 25.0]
+    assert next_bound(after, np.array([1000, 0]), F32(1e-4), weights)[0] > 20000
     # without a rate nothing is measured
     assert next_bound(after, delta, F32(0.0), weights).tolist() == [16.0, 25.0]
 
@@ -172,6 +177,50 @@ def test_immediate_step_is_bounded_by_the_previous_norm(rate: float) -> None:
         assert step >= 0.8 * tau * norm
 
 
+def test_a_sample_with_a_large_error_is_bounded_as_well() -> None:
+    """The norm is known relative to the first error: a jump of that error is no surprise."""
+    rng = np.random.default_rng(8)
+    weights, tau, rate = some_weights((3, 50)), 0.01, F32(0.1)
+    states: tuple[Array, ...] = tuple(fresh_states(weights, "float32"))
+    op = update_op("float32", 3, tau=tau)
+    norm = np.linalg.norm(weights.astype(float))
+    for index, first in enumerate([1e-4] * 40 + [1.0] + [1e-4] * 5 + [1.0]):
+        gradient = rng.normal(0, 1000, weights.shape).round().astype(np.int64)
+        before = states[1].astype(np.float64)
+        unit = F32(0.1 * first)
+        states = run_update(op, gradient, 0, unit, states, Step(0, index, rate), F32(first))
+        step = np.linalg.norm(states[1] - before)
+        assert step <= 1.15 * tau * norm
+        if first == 1.0:
+            assert step >= 0.8 * tau * norm
+
+
+def test_tau_shrinks_with_the_rate() -> None:
+    assert tau_at(0.002, F32(0.01)) == tau_at(0.002, F32(3.0)) == 0.002
+    assert tau_at(0.002, F32(0.005)) == pytest.approx(0.001)
+    assert tau_at(0.002, F32(0.0)) == tau_at(0.0, F32(0.001)) == 0.0
+
+
+def test_bias_limits() -> None:
+    out = Tensor("y", (1, 3), "int8", quant=Quant((0.5,), 3))
+    unit = np.array([1e-3, 0.1, 100.0])
+    assert bias_limits(out, unit, 0.002) == (255, 3, 1)
+    assert bias_limits(out, unit, 0.0) == ()
+    assert bias_limits(Tensor("logits", (1, 3), "int32"), unit, 0.002) == ()
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_bias_step_is_bounded(sign: int) -> None:
+    op = Op(
+        "bias_update", "bias", (), ("bias",),
+        {"factors": (1.0, 1.0), "limits": (7, 1000), "gain": 1.0, "stream": 1},
+    )  # fmt: skip
+    u, one = np.full((1, 4, 2), 100 * sign, np.int8), np.ones(1, np.float32)
+    bias = np.array([50, 50], np.int32)
+    (after,) = definition(op).run(op, NO_GRAPH, [u, one, bias, one], Step(0, 0, F32(1.0)))
+    assert after.tolist() == [50 - 7 * sign, 50 - 400 * sign]
+
+
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("size", [10, 1000, DELTA_MAX])
 def test_batch_step_is_bounded_exactly(state: str, size: int) -> None:
@@ -182,7 +231,7 @@ def test_batch_step_is_bounded_exactly(state: str, size: int) -> None:
     fraction = [states[1]] if state != "int8" else [None]
     op = Op(
         "apply_weights", "apply", (), (),
-        {"state": state, "tau": tau, "channels": (), "stream": 2},
+        {"state": state, "tau": tau, "batch": 4, "channels": (), "stream": 2},
     )  # fmt: skip
     result = definition(op).run(
         op,
@@ -291,7 +340,13 @@ def test_bias_step_saturates() -> None:
 
 
 def bias_update(u: Array, bias: Array, step: Step, factor: float) -> Array:
-    op = Op("bias_update", "b", (), (), {"factors": (factor,) * 2, "gain": 0.5, "stream": 3})
+    op = Op(
+        "bias_update",
+        "b",
+        (),
+        (),
+        {"factors": (factor,) * 2, "limits": (), "gain": 0.5, "stream": 3},
+    )
     inputs = [u, np.array([0.5], np.float32), bias, np.array([0.5], np.float32)]
     (after,) = definition(op).run(op, NO_GRAPH, inputs, step)
     return after

@@ -2,8 +2,9 @@
 
 In: a `FloatNet`, what the scheme trains, rates and order of the samples. Out: what it predicts.
 The rule is the one of docs/numbers.md in real numbers: SGD with the rate divided by the mean square
-of a layer's input, and each weight tensor's step bounded by tau times the tensor's norm, here with
-the norm of the very step.
+of a layer's input, each weight tensor's step bounded by tau times the tensor's norm, here with the
+norm of the very step, and each bias's step by tau times the range of the layer's output, here the
+step of a whole batch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from tinytrain.bench.float_net import FloatNet, Values, import_torch
 from tinytrain.ir import Graph, Op
+from tinytrain.ops.weight_update import FULL_TAU_RATE
 from tinytrain.train.head import expected_mean_square
 from tinytrain.train.layers import layers_of
 from tinytrain.train.options import TrainOptions
@@ -32,12 +34,14 @@ class Trained:
     Attributes:
         factor: of the gradient, broadcast over the parameter.
         tau: largest step relative to the norm; 0 for none.
+        limit: largest step of each element; 0 for none.
         mask: 1 where an input channel is trained; None for all.
     """
 
     name: str
     factor: Any
     tau: float
+    limit: float
     mask: Any
 
 
@@ -84,11 +88,14 @@ class FloatTrainer:
                 mask = torch.zeros(graph[op.inputs[1]].shape[-1])
                 mask[list(choice.channels)] = 1.0
             factor = (1 / square if options.normalize else 1.0) / scales**2
-            self._trained.append(Trained(op.inputs[1], factor, tau * options.batch, mask))
+            self._trained.append(Trained(op.inputs[1], factor, tau * options.batch, 0.0, mask))
         if choice.bias:
             if len(op.inputs) < 3 or not op.inputs[2]:
                 raise NotImplementedError("a layer without a bias in the float32 reference")
-            self._trained.append(Trained(op.inputs[2], 1.0, 0.0, None))
+            out = graph[op.outputs[0]]
+            span = 255 * out.q.scale0 if out.dtype == "int8" else 0.0
+            limit = options.tau * options.batch * span
+            self._trained.append(Trained(op.inputs[2], 1.0, 0.0, limit, None))
 
     def _split(self, trained: list[str]) -> None:
         """Operators before the first trained layer run once a sample."""
@@ -139,10 +146,13 @@ class FloatTrainer:
             step = step * entry.mask
         if entry.tau > 0:
             held = parameter if entry.mask is None else parameter * entry.mask
-            limit = entry.tau * max(float(held.norm()), 1.0)
+            tau = entry.tau * min(1.0, rate / float(FULL_TAU_RATE))
+            limit = tau * max(float(held.norm()), 1.0)
             size = float(step.norm())
             if size > limit:
                 step = step * (limit / size)
+        if entry.limit > 0:
+            step = step.clamp(-entry.limit, entry.limit)
         parameter.sub_(step)
         if parameter.dim() > 1:
             parameter.clamp_(-127.0, 127.0)

@@ -114,6 +114,7 @@ class Trained:
         rho: 1 / mean(x_real^2) or 1.
         tau: largest step relative to the tensor's norm; 0 for no bound.
         accumulator: int32 buffer of a batch, "" for immediate updates.
+        batch: samples of a batch.
     """
 
     weights: str
@@ -124,14 +125,22 @@ class Trained:
     rho: float
     tau: float
     accumulator: str = ""
+    batch: int = 1
 
 
 @dataclass(frozen=True)
 class TrainedBias:
-    """How a bias is trained: int32 state, and the batch's int32 buffer ("" if immediate)."""
+    """How a bias is trained.
+
+    Attributes:
+        bias: int32 state.
+        accumulator: the batch's int32 buffer, "" for immediate updates.
+        tau: largest step a sample relative to the int8 range of the layer's output; 0: no bound.
+    """
 
     bias: str
     accumulator: str = ""
+    tau: float = 0.0
 
 
 class GradBuilder(Protocol):

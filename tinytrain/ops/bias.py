@@ -1,6 +1,7 @@
 """The step that a bias takes: minus rate times the sum of the folded error over positions.
 
-Source: DESIGN section 2: db[c] = -lr * S_u * sum(u) / (s_w[c]^2 * s_x), in units of the int32 bias.
+Source: DESIGN section 2: db[c] = -lr * S_u * sum(u) / (s_w[c]^2 * s_x), in units of the int32 bias,
+within tau of the output's range a sample.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinytrain.ir import Array, Graph, Op, Phase
+from tinytrain.ir import Array, Graph, Op, Phase, Tensor
 from tinytrain.numeric import random
 from tinytrain.numeric.error_scale import step_multiplier
 from tinytrain.ops.base import Error, GradBuilder, KernelCall, OpDef, Step, TrainedBias
@@ -19,21 +20,50 @@ F32 = np.float32
 
 
 def emit_bias_update(
-    builder: GradBuilder, u: Error, trained: TrainedBias, factors: tuple[float, ...]
+    builder: GradBuilder,
+    u: Error,
+    trained: TrainedBias,
+    factors: tuple[float, ...],
+    limits: tuple[int, ...],
 ) -> None:
-    """The update of a bias from the folded error `u`; `factors` are float32, one a channel."""
+    """The update of a bias from the folded error `u`.
+
+    Args:
+        factors: float32, one a channel.
+        limits: from `bias_limits`.
+    """
     state = trained.accumulator or trained.bias
     builder.emit(
         "bias_update",
         (u.tensor, u.scale, state, builder.first_scale),
         (state,),
         factors=factors,
+        limits=limits,
         gain=u.gain,
         stream=builder.stream(),
     )
     if trained.accumulator:
         both = (trained.accumulator, trained.bias)
         builder.emit_in(Phase.APPLY, "apply_bias", both, both)
+
+
+def bias_limits(out: Tensor, unit: Array, tau: float) -> tuple[int, ...]:
+    """Largest step of each bias a sample: tau of the int8 range of the layer's output.
+
+    A bias moves all of a channel at once, and the output's range is fixed: steps that are large
+    beside it drive channels to a clamp bound, where their error is 0 for good.
+
+    Args:
+        out: output of the layer.
+        unit: real size of one unit of the bias, one a channel.
+
+    Returns:
+        One a channel, at least 1; () for no bound (tau 0, or the logits, which have no range).
+    """
+    if tau == 0.0 or out.dtype != "int8":
+        return ()
+    limits = np.rint(tau * 255 * out.q.scale0 / unit.astype(np.float64))
+    return tuple(int(v) for v in np.clip(limits, 1, BIAS_MAX))
 
 
 def bias_delta(sums: Array, steps: Sequence[np.float32], noise: Array) -> Array:
@@ -73,7 +103,9 @@ class BiasUpdate(OpDef):
         base = F32(F32(first[0] * relative) * F32(step.learning_rate))
         steps = [F32(base * F32(f)) for f in op.floats("factors")]
         noise = random.random_bits(step.key(op), len(steps), 32)
-        moved = state.astype(np.int64) + bias_delta(sums, steps, noise)
+        delta = bias_delta(sums, steps, noise)
+        limits = np.array(op.ints("limits") or BIAS_MAX, np.int64)
+        moved = state.astype(np.int64) + np.clip(delta, -limits, limits)
         return (np.clip(moved, -BIAS_MAX, BIAS_MAX).astype(np.int32),)
 
     def macs(self, op: Op, graph: Graph) -> int:
@@ -82,13 +114,14 @@ class BiasUpdate(OpDef):
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """`tt_bias_update`."""
-        u = graph[op.inputs[0]]
+        u, limits = graph[op.inputs[0]], op.ints("limits")
         return KernelCall(
             "tt_bias_update",
             {
                 "positions": u.size // u.shape[-1],
                 "channels": u.shape[-1],
                 "factors": np.array(op.floats("factors"), np.float32),
+                "limits": np.array(limits, np.int32) if limits else "NULL",
                 "gain": op.float("gain"),
                 "stream": op.int("stream"),
             },

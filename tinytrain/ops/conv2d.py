@@ -16,7 +16,7 @@ from tinytrain.numeric.quantize import activation_range
 from tinytrain.ops import requantization as rq
 from tinytrain.ops import weight_update as wu
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Step, TfliteOp, optional
-from tinytrain.ops.bias import emit_bias_update
+from tinytrain.ops.bias import bias_limits, emit_bias_update
 from tinytrain.ops.fold_error import emit_fold, requantize_errors
 from tinytrain.ops.geometry import Window, activation_problems, window_attrs, window_problems
 from tinytrain.ops.scratch import input_error_scratch, matmul_scratch, update_scratch
@@ -71,7 +71,8 @@ def emit_conv_grad(op: Op, builder: GradBuilder, *, family: str, channel_axis: i
     input_scale = graph[x].q.scale0
     if bias:
         factors = wu.rate_factors(1.0, 1.0 / input_scale, scales)
-        emit_bias_update(builder, u, bias, factors)
+        limits = bias_limits(out, input_scale * scales, bias.tau)
+        emit_bias_update(builder, u, bias, factors, limits)
     if trained:
         saved = _saved_input(builder, x, graph[weights].shape[-1], trained.channels)
         folded = u.tensor
@@ -323,7 +324,7 @@ class Conv2DUpdate(OpDef):
         relative = np.float32(scale[0] * np.float32(op.float("gain")))
         unit = np.float32(first[0] * relative)
         given = [s for s in states if s is not None]
-        return wu.run_update(op, gradient.reshape(shape), 0, unit, given, step)
+        return wu.run_update(op, gradient.reshape(shape), 0, unit, given, step, first[0])
 
     def macs(self, op: Op, graph: Graph) -> int:
         """Positions times trained weights."""

@@ -174,7 +174,8 @@ class DepthwiseUpdate(OpDef):
             gradient[0, row, column] = (padded[rows, columns] * u[0]).sum(axis=(0, 1))
         relative = np.float32(scale[0] * np.float32(op.float("gain")))
         unit = np.float32(first[0] * relative)
-        return wu.run_update(op, gradient, 3, unit, [s for s in states if s is not None], step)
+        given = [s for s in states if s is not None]
+        return wu.run_update(op, gradient, 3, unit, given, step, first[0])
 
     def macs(self, op: Op, graph: Graph) -> int:
         """Positions times weights."""

@@ -4,9 +4,11 @@ In: an exact integer gradient and the scale of its unit. Out: new weights. Used 
 operators of convolutions; `firmware/` mirrors it in `tt_update.h`. Source: DESIGN section 2
 (quantization-aware scaling, after MCUNetV3; bounded step).
 
-A bound state is float32[2]: a peak-following mean of the squared norm of the step at rate 1, and
-the squared norm of the weights, both in weight units. The norm is that of earlier steps, so that
-an update needs no gradient tensor; in the very first step it is only measured.
+A bound state is float32[2]: a peak-following mean of the squared norm of the step at rate 1 and at
+a first error of unit 1, and the squared norm of the weights, both in weight units. The norm is that
+of earlier steps, so that an update needs no gradient tensor; in the very first step it is only
+measured. Relative to the sample's first error it hardly differs between samples, while the error of
+a misclassified sample is hundreds of times that of one already learned.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Param, Step, Trai
 
 F32 = np.float32
 WEIGHT_MAX = 127
+ONE = F32(1.0)
 NORM_DECAY = F32(0.125)
+FULL_TAU_RATE = F32(0.01)
+MEASURABLE_SQUARES = 1 << 20  # of Q16 deltas: below, rounding decides the norm of a small step
 STATES = {"int8": "TT_STATE_INT8", "int16": "TT_STATE_INT16", "float32": "TT_STATE_FLOAT32"}
 
 
@@ -67,14 +72,19 @@ def emit_apply(builder: GradBuilder, trained: Trained) -> None:
         (trained.accumulator, *(s for s in states if s)),
         state=trained.state,
         tau=trained.tau,
+        batch=trained.batch,
         channels=trained.channels,
         stream=builder.stream(),
     )
 
 
-def bound_factor(bound: Array, rate: np.float32, tau: float) -> np.float32:
-    """Factor in (0, 1] that keeps rate * norm within tau * norm of the weights."""
-    step2 = F32(F32(rate * rate) * bound[0])
+def bound_factor(bound: Array, size: np.float32, tau: float) -> np.float32:
+    """Factor in (0, 1] that keeps size * norm within tau * norm of the weights.
+
+    Args:
+        size: rate times the unit of the sample's first error.
+    """
+    step2 = F32(F32(size * size) * bound[0])
     # weights that are all zero are bounded as if one of them were one step: they may move again
     limit2 = F32(F32(F32(tau) * F32(tau)) * max(F32(bound[1]), F32(1.0)))
     if tau == 0.0 or step2 <= limit2:
@@ -82,13 +92,25 @@ def bound_factor(bound: Array, rate: np.float32, tau: float) -> np.float32:
     return F32(np.sqrt(F32(limit2 / step2)))
 
 
-def next_bound(bound: Array, delta: Array, taken_rate: np.float32, weights: Array) -> Array:
-    """The bound state after a step whose Q16 deltas were `delta` at rate `taken_rate`."""
+def tau_at(tau: float, rate: np.float32) -> float:
+    """`tau` at rates from `FULL_TAU_RATE` up, in proportion to the rate below."""
+    return float(F32(F32(tau) * F32(rate / FULL_TAU_RATE))) if rate < FULL_TAU_RATE else tau
+
+
+def next_bound(bound: Array, delta: Array, taken_size: np.float32, weights: Array) -> Array:
+    """The bound state after a step whose Q16 deltas were `delta`.
+
+    Args:
+        taken_size: rate taken times the unit of the sample's first error; 0: nothing is measured.
+    """
     norm2 = F32(bound[0])
-    rate2 = F32(taken_rate * taken_rate)
-    if rate2 > 0:
-        seen = F32(_squared_norm(delta) / rate2)
-        norm2 = seen if seen > norm2 else F32(norm2 + F32(F32(seen - norm2) * NORM_DECAY))
+    size2 = F32(taken_size * taken_size)
+    if size2 > 0:
+        seen = F32(_squared_norm(delta) / size2)
+        if seen > norm2:
+            norm2 = seen
+        elif int(np.sum(delta.astype(np.int64) ** 2, dtype=np.uint64)) >= MEASURABLE_SQUARES:
+            norm2 = F32(norm2 + F32(F32(seen - norm2) * NORM_DECAY))
     return np.array([norm2, squared_sum(weights)], np.float32)
 
 
@@ -136,6 +158,7 @@ def run_update(
     unit: np.float32,
     states: Sequence[Array],
     step: Step,
+    first: np.float32 = ONE,
 ) -> tuple[Array, ...]:
     """The update operators' reference.
 
@@ -144,12 +167,14 @@ def run_update(
         channel_axis: its output-channel axis.
         unit: real size of a gradient unit before the channel's factor.
         states: current values, in the order of `update_operands`.
+        first: real size of a unit of the sample's first error, a factor of `unit`.
     """
     accumulate = bool(op.attrs["accumulate"])
     rate = F32(step.learning_rate)
     taken = rate
     if not accumulate:
-        taken = F32(rate * bound_factor(states[-1], rate, op.float("tau")))
+        tau = tau_at(op.float("tau"), rate)
+        taken = F32(rate * bound_factor(states[-1], F32(rate * first), tau))
     base = F32(taken * unit)
     steps = [F32(base * F32(f)) for f in op.floats("factors")]
     rows = np.moveaxis(gradient, channel_axis, 0)
@@ -157,11 +182,11 @@ def run_update(
     delta = np.moveaxis(delta, 0, channel_axis)
     if accumulate:
         return ((states[0] + delta).astype(np.int32),) if step.apply else (states[0],)
-    return _take(op, delta, taken, states, step)
+    return _take(op, delta, F32(taken * first), states, step)
 
 
 def _take(
-    op: Op, delta: Array, taken: np.float32, states: Sequence[Array], step: Step
+    op: Op, delta: Array, size: np.float32, states: Sequence[Array], step: Step
 ) -> tuple[Array, ...]:
     """Move the weights by `delta` unless the step only measures; states as `update_operands`."""
     weights, bound = states[0], states[-1]
@@ -173,7 +198,7 @@ def _take(
         new, new_fraction = move(old, fraction, delta, op.str("state"), step.key(op))
     weights = weights.copy()
     weights[..., chosen] = new
-    after = next_bound(bound, delta, taken, new)
+    after = next_bound(bound, delta, size, new)
     return (weights, after) if new_fraction is None else (weights, new_fraction, after)
 
 
@@ -218,7 +243,7 @@ class ApplyWeights(OpDef):
         accumulator, *states = inputs
         states = [s for s in states if s is not None]
         delta = np.clip(accumulator.astype(np.int64), -DELTA_MAX, DELTA_MAX)
-        tau = op.float("tau")
+        tau = tau_at(op.float("tau"), F32(F32(step.learning_rate) * F32(op.int("batch"))))
         measured = np.array([_squared_norm(delta), states[-1][1]], np.float32)
         factor = bound_factor(measured, F32(1.0), tau)
         if factor < 1:
@@ -239,6 +264,7 @@ class ApplyWeights(OpDef):
                 "trained_channels": accumulator.shape[-1],
                 **channel_params(op),
                 "tau": op.float("tau"),
+                "batch": op.int("batch"),
                 "state": STATES[op.str("state")],
                 "stream": op.int("stream"),
             },

@@ -131,7 +131,15 @@ class _Builder:
         fresh_head = is_head and options.classes is not None
         tau = 0.0 if fresh_head else options.tau * options.batch
         self._trained[name] = Trained(
-            name, fraction, bound, options.weight_state, channels, rho, tau, accumulator
+            name,
+            fraction,
+            bound,
+            options.weight_state,
+            channels,
+            rho,
+            tau,
+            accumulator,
+            options.batch,
         )
 
     def _train_bias(self, graph: Graph, op: Op) -> Op:
@@ -148,7 +156,7 @@ class _Builder:
             shape = self._tensors[name].shape
             delta = self._unique(f"{name}_delta")
             accumulator = self._zeros(delta, shape, "int32", Role.BUFFER)
-        self._biases[op.name] = TrainedBias(name, accumulator)
+        self._biases[op.name] = TrainedBias(name, accumulator, self._options.tau)
         return op
 
     def _zeros(self, name: str, shape: tuple[int, ...], dtype: str, role: Role = Role.STATE) -> str:

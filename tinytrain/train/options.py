@@ -26,8 +26,9 @@ class TrainOptions:
         batch: samples whose gradients are accumulated before a step; 1 updates at once.
         normalize: step rule; True divides by the mean square of the layer's input (rho =
             1 / mean(x^2)), False is plain quantization-aware scaling (rho = 1).
-        tau: largest step of a weight tensor relative to its norm, a sample; a batch of N may
-            step N times as far. 0 for no bound.
+        tau: largest step of a weight tensor relative to its norm, and of a bias relative to the
+            range of its layer's output, a sample; a batch of N may step N times as far. That of
+            weights shrinks with rates below 0.01. 0 for no bound.
         label_smoothing: in [0, 1), cross-entropy only.
         seed: of a fresh classifier's weights.
     """
@@ -37,7 +38,7 @@ class TrainOptions:
     weight_state: str = "int16"
     batch: int = 1
     normalize: bool = True
-    tau: float = 0.001
+    tau: float = 0.002
     label_smoothing: float = 0.0
     seed: int = 0
 

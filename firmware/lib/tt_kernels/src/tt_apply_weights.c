@@ -8,7 +8,8 @@ void tt_apply_weights(const tt_apply_weights_params *params, const tt_apply_weig
         const int32_t delta = tt_clamp(io->accumulator[i], -TT_DELTA_MAX, TT_DELTA_MAX);
         squares += (uint64_t)((int64_t)delta * delta);
     }
-    const float factor = tt_bound_factor((float)squares * 0x1p-32f, io->bound[1], params->tau);
+    const float tau = tt_tau_at(params->tau, step->learning_rate * (float)params->batch);
+    const float factor = tt_bound_factor((float)squares * 0x1p-32f, io->bound[1], tau);
     const tt_step_multiplier scale = tt_step_multiplier_of(factor * 0x1p-16f);
     tt_updater updater = {0};
     updater.move = step->apply;

@@ -24,6 +24,14 @@ static int32_t bias_delta(int32_t sum, tt_step_multiplier step, uint32_t draw)
     return product < -TT_BIAS_MAX ? -TT_BIAS_MAX : (int32_t)product;
 }
 
+static int32_t bounded(const tt_bias_update_params *params, int32_t c, int32_t delta)
+{
+    if (params->limits == NULL) {
+        return delta;
+    }
+    return tt_clamp(delta, -params->limits[c], params->limits[c]);
+}
+
 /* Of channel c over all positions; channels come in turn, `sums` keeps those of four. */
 static int32_t sum_of(const tt_bias_update_params *params, const tt_bias_update_io *io, int32_t c,
                       int32_t sums[4])
@@ -60,7 +68,7 @@ void tt_bias_update(const tt_bias_update_params *params, const tt_bias_update_io
         const tt_step_multiplier multiplier = tt_step_multiplier_of(base * params->factors[c]);
         const int32_t delta = bias_delta(sum, multiplier, tt_random_at(counter));
         counter += TT_GOLDEN;
-        const int64_t moved = (int64_t)io->bias[c] + delta;
+        const int64_t moved = (int64_t)io->bias[c] + bounded(params, c, delta);
         io->bias[c] = moved > TT_BIAS_MAX    ? TT_BIAS_MAX
                       : moved < -TT_BIAS_MAX ? -TT_BIAS_MAX
                                              : (int32_t)moved;

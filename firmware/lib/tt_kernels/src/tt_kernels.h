@@ -326,6 +326,7 @@ typedef struct tt_bias_update_params {
     uint32_t positions;
     uint16_t channels;
     const float *factors;
+    const int32_t *limits; /* largest step of each channel; NULL: none */
     float gain;
     uint32_t stream;
 } tt_bias_update_params;
@@ -343,6 +344,7 @@ typedef struct tt_apply_weights_params {
     uint16_t in_channels, trained_channels;
     const uint16_t *channels;
     float tau;
+    uint16_t batch; /* samples whose rates make up that of the step */
     uint8_t state;
     uint32_t stream;
 } tt_apply_weights_params;

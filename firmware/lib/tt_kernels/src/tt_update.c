@@ -5,6 +5,7 @@
 #include "tt_float_math.h"
 
 #define TT_NORM_DECAY 0.125f
+#define TT_MEASURABLE_SQUARES (UINT64_C(1) << 20)
 
 tt_step_multiplier tt_step_multiplier_of(float step)
 {
@@ -49,6 +50,11 @@ float tt_bound_factor(float step2, float weight2, float tau)
     return sqrtf(limit2 / step2);
 }
 
+float tt_tau_at(float tau, float rate)
+{
+    return rate < TT_FULL_TAU_RATE ? tau * (rate / TT_FULL_TAU_RATE) : tau;
+}
+
 tt_updater tt_update_begin(const tt_update_rule *rule, const tt_update_io *io, const tt_step *step)
 {
     const float rate = step->learning_rate;
@@ -56,8 +62,9 @@ tt_updater tt_update_begin(const tt_update_rule *rule, const tt_update_io *io, c
     updater.taken = rate;
     updater.move = step->apply;
     if (io->accumulator == NULL) {
-        updater.taken =
-            rate * tt_bound_factor((rate * rate) * io->bound[0], io->bound[1], rule->tau);
+        const float size = rate * *io->first_scale;
+        updater.taken = rate * tt_bound_factor((size * size) * io->bound[0], io->bound[1],
+                                               tt_tau_at(rule->tau, rate));
         /* the very first step has no norm to be bounded by: it only measures */
         updater.move = step->apply && (io->bound[0] > 0.0f || rule->tau == 0.0f);
     }
@@ -118,11 +125,19 @@ void tt_update_end(const tt_updater *updater, const tt_update_io *io)
     if (io->accumulator != NULL) {
         return;
     }
-    const float rate2 = updater->taken * updater->taken;
-    if (rate2 > 0.0f) {
-        const float seen = ((float)updater->squares * 0x1p-32f) / rate2;
-        const float norm2 = io->bound[0];
-        io->bound[0] = seen > norm2 ? seen : norm2 + (seen - norm2) * TT_NORM_DECAY;
-    }
     io->bound[1] = (float)updater->weights2;
+    if (updater->taken <= 0.0f) { /* of a batch: its step is not of one sample */
+        return;
+    }
+    const float size = updater->taken * *io->first_scale;
+    const float size2 = size * size;
+    if (size2 > 0.0f) {
+        const float seen = ((float)updater->squares * 0x1p-32f) / size2;
+        const float norm2 = io->bound[0];
+        if (seen > norm2) {
+            io->bound[0] = seen;
+        } else if (updater->squares >= TT_MEASURABLE_SQUARES) {
+            io->bound[0] = norm2 + (seen - norm2) * TT_NORM_DECAY;
+        }
+    }
 }

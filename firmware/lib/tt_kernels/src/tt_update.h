@@ -5,6 +5,7 @@
 #include "tt_random.h"
 
 #define TT_WEIGHT_MAX 127
+#define TT_FULL_TAU_RATE 0.01f
 #define TT_DELTA_FRACTION_BITS 16
 #define TT_DELTA_MAX ((1 << 23) - 1)
 
@@ -60,6 +61,9 @@ int32_t tt_weight_delta(int32_t gradient, tt_step_multiplier step);
 
 /* Factor in (0, 1] that keeps sqrt(step2) within tau * sqrt(weight2). */
 float tt_bound_factor(float step2, float weight2, float tau);
+
+/* tau at rates from TT_FULL_TAU_RATE up, in proportion to the rate below. */
+float tt_tau_at(float tau, float rate);
 
 tt_updater tt_update_begin(const tt_update_rule *rule, const tt_update_io *io, const tt_step *step);
 

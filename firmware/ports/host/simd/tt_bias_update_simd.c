@@ -39,7 +39,7 @@ void tt_bias_update(const tt_bias_update_params *params, const tt_bias_update_io
         const tt_step_multiplier multiplier = tt_step_multiplier_of(base * params->factors[c]);
         const int32_t delta =
             bias_delta(sums[c % TT_LANES], multiplier, tt_random_at(key + (uint32_t)c * TT_GOLDEN));
-        const int64_t moved = (int64_t)io->bias[c] + delta;
+        const int64_t moved = (int64_t)io->bias[c] + bounded(params, c, delta);
         io->bias[c] = moved > TT_BIAS_MAX    ? TT_BIAS_MAX
                       : moved < -TT_BIAS_MAX ? -TT_BIAS_MAX
                                              : (int32_t)moved;
