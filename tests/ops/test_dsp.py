@@ -1,10 +1,12 @@
-"""The kernels for the DSP extension give the bits of the portable ones: in the emulator, all cases.
+"""The kernels for the DSP extension give the bits of the portable ones, in the emulator.
 
-Every case that the other files of this folder run on the host runs here on a Cortex-M4.
+Every test of this folder that runs kernels on the host runs them here on a Cortex-M4 and on a
+Cortex-M7.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -15,14 +17,28 @@ import pytest
 HERE = Path(__file__).resolve().parent
 
 
+def _kernel_tests() -> list[str]:
+    """Ids of the tests that call `assert_kernels`."""
+    found = []
+    for path in sorted(HERE.glob("test_*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                if "assert_kernels" in names:
+                    found.append(f"{path}::{node.name}")
+    return found
+
+
 @pytest.mark.arm
 @pytest.mark.qemu
-def test_all_kernel_cases_on_the_dsp_extension() -> None:
-    files = sorted(str(p) for p in HERE.glob("test_*.py") if p.name != "test_dsp.py")
+@pytest.mark.parametrize("board", ["mps2-an386", "mps2-an500"])
+def test_all_kernel_cases_on_the_dsp_extension(board: str) -> None:
+    tests = _kernel_tests()
+    assert len(tests) > 20
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         cwd=HERE.parents[1],
-        env={**os.environ, "TINYTRAIN_KERNELS_ON": "mps2-an386"},
+        env={**os.environ, "TINYTRAIN_KERNELS_ON": board},
         capture_output=True,
         text=True,
         check=False,

@@ -17,19 +17,19 @@ FACTORS = tuple(int(f) for f in np.linspace(100, FACTOR_ONE, 7))
 STEPS = [Step(1, 2, np.float32(0.1)), Step(3, 4, np.float32(0.1), apply=False)]
 
 
-def _graph(op: Op, values: dict[str, Array]) -> Graph:
+def _graph(op: Op, values: dict[str, Array], shape: tuple[int, ...]) -> Graph:
     tensors = {n: Tensor(n, v.shape, v.dtype.name) for n, v in values.items()}
-    for name, shape, dtype in [
-        ("result", SHAPE, "int8"),
+    for name, size, dtype in [
+        ("result", shape, "int8"),
         ("result_scale", (1,), "float32"),
-        ("bits", (14,), "uint8"),
+        ("bits", (-(-int(np.prod(shape)) // 8),), "uint8"),
     ]:
-        tensors.setdefault(name, Tensor(name, shape, dtype))
+        tensors.setdefault(name, Tensor(name, size, dtype))
     return Graph("errors", tensors, (op,), (), ())
 
 
-def _run(op: Op, values: dict[str, Array], step: Step) -> Case:
-    graph = _graph(op, values)
+def _run(op: Op, values: dict[str, Array], step: Step, shape: tuple[int, ...] = SHAPE) -> Case:
+    graph = _graph(op, values, shape)
     before, after = run_op(graph, op, dict(values), step)
     return Case(op, graph, before, after, step)
 
@@ -77,6 +77,35 @@ def test_mask_and_fold(source: str) -> None:
         if seed % 3 == 1:  # the range fits: off by one rounding at the most
             step_size = float(cases[-1].after["result_scale"][0])
             assert np.max(np.abs(real - wanted)) <= step_size * 1.01
+    assert_kernels(cases)
+
+
+@pytest.mark.parametrize("channels", [8, 24, 144])
+def test_whole_mask_bytes(channels: int) -> None:
+    """From ranges that cut nearly every error to ranges that leave nearly none."""
+    shape = (1, 2, 3, channels)
+    factors = tuple(int(f) for f in np.linspace(5000, FACTOR_ONE, channels))
+    cases: list[Case] = []
+    for seed, limit in enumerate((0, 3, 60, 110, 127, 140, 400, 20000)):
+        rng = np.random.default_rng(seed)
+        error = random_error(rng, shape) * rng.integers(0, 2, shape, dtype=np.int8)
+        values = {
+            "error": error,
+            "scale": np.array([0.02], np.float32),
+            "bits": rng.integers(0, 256, error.size // 8, dtype=np.uint8),
+            "range": np.array([0.02 * 0.3 * limit], np.float32),
+        }
+        bounds = {"act_min": LOW, "act_max": HIGH, "gain": 0.3}
+        masked = Op("mask_error", "masked", ("error", "bits"), ("result",), bounds)
+        folded = Op(
+            "fold_error",
+            "folded",
+            ("error", "scale", "bits", "range"),
+            ("result", "result_scale", "range"),
+            {**bounds, "factors": factors, "stream": 9},
+        )
+        for step in STEPS:
+            cases += [_run(op, values, step, shape) for op in (masked, folded)]
     assert_kernels(cases)
 
 

@@ -10,9 +10,9 @@ import click
 from tinytrain.bench import MODELS, Count, bench_model, compare_counts, read_counts, write_counts
 from tinytrain.bench.counts import as_totals, kernel_totals
 from tinytrain.bench.kernels import LAYERS, LIMIT, KernelCount, bench_layer
-from tinytrain.boards import get_board
+from tinytrain.boards import get_board, optimized
 from tinytrain.cli.bench_accuracy import accuracy
-from tinytrain.cli.options import json_option, zoo_option
+from tinytrain.cli.options import json_option, optimize_option, zoo_option
 from tinytrain.cli.output import activity, print_json, print_table
 from tinytrain.errors import InputError
 
@@ -53,6 +53,7 @@ write_option = click.option(
     type=click.Choice([model.name for model in MODELS]),
     help="Only these; all unless given.",
 )
+@optimize_option
 @compare_option
 @write_option
 @json_option
@@ -60,6 +61,7 @@ def models(
     zoo: Path,
     boards: tuple[str, ...],
     names: tuple[str, ...],
+    optimize: str,
     compare: Path | None,
     write: Path | None,
     as_json: bool,
@@ -72,12 +74,15 @@ def models(
     if not (zoo / "models").is_dir():
         raise InputError("no-zoo", "bench", "no folder of models", where=str(zoo),
                          hint="give --zoo or set TINYTRAIN_ZOO")  # fmt: skip
+    if optimize != "speed" and (compare or write):
+        raise click.UsageError("counts are kept for --optimize speed only")
     counts = []
     for name in boards:
         for model in MODELS:
             if not names or model.name in names:
                 with activity(f"{model.name} on {name}"):
-                    counts.append(bench_model(model, get_board(name), zoo))
+                    board = optimized(get_board(name), optimize)
+                    counts.append(bench_model(model, board, zoo))
     _finish(as_totals(counts), compare, write, None if as_json else lambda: _print(counts))
 
 
