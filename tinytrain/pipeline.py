@@ -30,7 +30,7 @@ from tinytrain.interp import mean_squares
 from tinytrain.ir import Graph, Phase, Role, Tensor
 from tinytrain.memory import Plan
 from tinytrain.memory import plan as plan_memory
-from tinytrain.memory.profile import LiveProfile
+from tinytrain.memory.profile import LiveProfile, bound_in_any_order
 from tinytrain.passes.chain_rows import chain_rows
 from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.passes.mask_bits import keep_mask_bits
@@ -106,37 +106,59 @@ def generate(prepared: Prepared, boards: Sequence[Board] = ()) -> dict[str, byte
     return generate_files(prepared.plan, boards=boards)
 
 
-def prepare(training: Training, samples: Array | None = None) -> Prepared:
+def prepare(training: Training, samples: Array | None = None, *, exact_s: float = 0.0) -> Prepared:
     """Read, differentiate and plan.
 
     Args:
         training: what to train.
         samples: int8 [N, ...] from the user's data for calibration; without them the mean
             squares of activations are estimated from their quantized ranges.
+        exact_s: seconds for the exact search of arena offsets, where the short one of every plan
+            did not end; at 0 the plan is the same on every machine.
 
     Raises:
         TinytrainError: as the stages say.
     """
     model = read(training.model)
-    return prepare_graph(model, training, samples)
+    return prepare_graph(model, training, samples, exact_s=exact_s)
 
 
-def prepare_graph(model: Graph, training: Training, samples: Array | None = None) -> Prepared:
+def prepare_graph(
+    model: Graph, training: Training, samples: Array | None = None, *, exact_s: float = 0.0
+) -> Prepared:
     """The same from a graph already read."""
     squares = mean_squares(model, samples[:CALIBRATION_SAMPLES]) if samples is not None else {}
     forward = attach_loss(fold_pad(model), training.options, squares)
     scheme = parse_scheme(training.scheme, forward)
     graph = prune(differentiate(forward, scheme, training.options, squares))
+    planned = _plan_lowest(graph, exact_s)
+    return Prepared(training, model, planned[0], planned[1])
+
+
+def _plan_lowest(graph: Graph, exact_s: float) -> tuple[Graph, Plan]:
+    """The training graph split and, where the arena is then smaller, in chains; its plan."""
     live_bytes = LiveProfile()
-    graph = split_where_it_saves(
-        graph,
-        lambda split: chain_rows(
-            keep_mask_bits(split), live_bytes, enough_bytes=ENOUGH_ARENA_BYTES
-        ),
-        live_bytes,
-    )
-    verify(graph)
-    return Prepared(training, model, graph, plan_memory(graph))
+    pairs: list[tuple[Graph, Graph]] = []
+
+    def finish(split: Graph) -> Graph:
+        plain = keep_mask_bits(split)
+        pairs.append((plain, chain_rows(plain, live_bytes, enough_bytes=ENOUGH_ARENA_BYTES)))
+        return pairs[-1][1]
+
+    chosen = split_where_it_saves(graph, finish, live_bytes)
+    verify(chosen)
+    best = chosen, plan_memory(chosen)
+    plain = next(before for before, after in pairs if after is chosen)
+    chained = any(op.kind == "row_chain" for op in chosen.ops)
+    # Chains are chosen by live bytes in the given order; another order may do without them.
+    if chained and bound_in_any_order(plain) <= best[1].arena_bytes:
+        verify(plain)
+        other = plan_memory(plain)
+        if other.arena_bytes <= best[1].arena_bytes:
+            best = plain, other
+    if exact_s > 0 and best[1].gap_bytes:
+        best = best[0], plan_memory(best[0], time_limit_s=exact_s)
+    return best
 
 
 def read_data(path: Path, model: Graph, options: TrainOptions) -> Dataset:
@@ -158,6 +180,8 @@ class Fit:
     scheme: str
     arena_bytes: int
     lower_bound_bytes: int
+    proven_bound_bytes: int
+    gap_bytes: int
     inference_arena_bytes: int
     trained_bytes: int
     buffer_bytes: int
@@ -199,6 +223,8 @@ def fit(prepared: Prepared, board: Board) -> Fit:
         scheme=prepared.training.scheme,
         arena_bytes=plan.arena_bytes,
         lower_bound_bytes=plan.lower_bound_bytes,
+        proven_bound_bytes=plan.proven_bound_bytes,
+        gap_bytes=plan.gap_bytes,
         inference_arena_bytes=plan.inference_arena_bytes,
         trained_bytes=plan.state.state_bytes,
         buffer_bytes=plan.state.buffer_bytes,
