@@ -30,7 +30,7 @@ from tinytrain.interp import mean_squares
 from tinytrain.ir import Graph, Phase, Role, Tensor
 from tinytrain.memory import Plan
 from tinytrain.memory import plan as plan_memory
-from tinytrain.memory.profile import LiveProfile
+from tinytrain.memory.profile import LiveProfile, bound_in_any_order
 from tinytrain.passes.chain_rows import chain_rows
 from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.passes.mask_bits import keep_mask_bits
@@ -44,6 +44,7 @@ from tinytrain.toolchain.simulator import Simulator
 from tinytrain.toolchain.statistics import TensorStatistics, train_watched
 from tinytrain.train import TrainOptions, attach_loss, differentiate, parse_scheme
 from tinytrain.train.diagnosis import diagnose, diagnose_tensors
+from tinytrain.train.options import RunOptions as RunOptions
 from tinytrain.train.schedule import learning_rates, sample_order
 
 Array = npt.NDArray[Any]
@@ -108,37 +109,59 @@ def generate(prepared: Prepared, boards: Sequence[Board] = ()) -> dict[str, byte
     return generate_files(prepared.plan, boards=boards)
 
 
-def prepare(training: Training, samples: Array | None = None) -> Prepared:
+def prepare(training: Training, samples: Array | None = None, *, exact_s: float = 0.0) -> Prepared:
     """Read, differentiate and plan.
 
     Args:
         training: what to train.
         samples: int8 [N, ...] from the user's data for calibration; without them the mean
             squares of activations are estimated from their quantized ranges.
+        exact_s: seconds for the exact search of arena offsets, where the short one of every plan
+            did not end; at 0 the plan is the same on every machine.
 
     Raises:
         TinytrainError: as the stages say.
     """
     model = read(training.model)
-    return prepare_graph(model, training, samples)
+    return prepare_graph(model, training, samples, exact_s=exact_s)
 
 
-def prepare_graph(model: Graph, training: Training, samples: Array | None = None) -> Prepared:
+def prepare_graph(
+    model: Graph, training: Training, samples: Array | None = None, *, exact_s: float = 0.0
+) -> Prepared:
     """The same from a graph already read."""
     squares = mean_squares(model, samples[:CALIBRATION_SAMPLES]) if samples is not None else {}
     forward = attach_loss(fold_pad(model), training.options, squares)
     scheme = parse_scheme(training.scheme, forward)
     graph = prune(differentiate(forward, scheme, training.options, squares))
+    planned = _plan_lowest(graph, exact_s)
+    return Prepared(training, model, planned[0], planned[1])
+
+
+def _plan_lowest(graph: Graph, exact_s: float) -> tuple[Graph, Plan]:
+    """The training graph split and, where the arena is then smaller, in chains; its plan."""
     live_bytes = LiveProfile()
-    graph = split_where_it_saves(
-        graph,
-        lambda split: chain_rows(
-            keep_mask_bits(split), live_bytes, enough_bytes=ENOUGH_ARENA_BYTES
-        ),
-        live_bytes,
-    )
-    verify(graph)
-    return Prepared(training, model, graph, plan_memory(graph))
+    pairs: list[tuple[Graph, Graph]] = []
+
+    def finish(split: Graph) -> Graph:
+        plain = keep_mask_bits(split)
+        pairs.append((plain, chain_rows(plain, live_bytes, enough_bytes=ENOUGH_ARENA_BYTES)))
+        return pairs[-1][1]
+
+    chosen = split_where_it_saves(graph, finish, live_bytes)
+    verify(chosen)
+    best = chosen, plan_memory(chosen)
+    plain = next(before for before, after in pairs if after is chosen)
+    chained = any(op.kind == "row_chain" for op in chosen.ops)
+    # Chains are chosen by live bytes in the given order; another order may do without them.
+    if chained and bound_in_any_order(plain) <= best[1].arena_bytes:
+        verify(plain)
+        other = plan_memory(plain)
+        if other.arena_bytes <= best[1].arena_bytes:
+            best = plain, other
+    if exact_s > 0 and best[1].gap_bytes:
+        best = best[0], plan_memory(best[0], time_limit_s=exact_s)
+    return best
 
 
 def read_data(path: Path, model: Graph, options: TrainOptions) -> Dataset:
@@ -160,6 +183,8 @@ class Fit:
     scheme: str
     arena_bytes: int
     lower_bound_bytes: int
+    proven_bound_bytes: int
+    gap_bytes: int
     inference_arena_bytes: int
     trained_bytes: int
     buffer_bytes: int
@@ -201,6 +226,8 @@ def fit(prepared: Prepared, board: Board) -> Fit:
         scheme=prepared.training.scheme,
         arena_bytes=plan.arena_bytes,
         lower_bound_bytes=plan.lower_bound_bytes,
+        proven_bound_bytes=plan.proven_bound_bytes,
+        gap_bytes=plan.gap_bytes,
         inference_arena_bytes=plan.inference_arena_bytes,
         trained_bytes=plan.state.state_bytes,
         buffer_bytes=plan.state.buffer_bytes,
@@ -215,25 +242,6 @@ def fit(prepared: Prepared, board: Board) -> Fit:
 
 
 # ---- training runs ----
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a training run goes.
-
-    Attributes:
-        epochs: passes over the training samples.
-        learning_rate: largest rate.
-        schedule: "cosine" or "constant".
-        warmup: fraction of the steps over which the rate rises.
-        seed: of the order of samples and of stochastic rounding.
-    """
-
-    epochs: int = 10
-    learning_rate: float = 0.01
-    schedule: str = "cosine"
-    warmup: float = 0.0
-    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,8 +317,7 @@ class Simulation:
         loss: mean training loss of the last tenth of the steps.
         steps: samples trained on.
         samples_per_second: of training, on this host.
-        state_sha256: of the trained state.
-        state: the trained state.
+        state, state_sha256: the trained state, and its digest.
     """
 
     accuracy_before: float | None
@@ -380,15 +387,8 @@ def _warnings(run: Run, losses: Array, statistics: TensorStatistics | None) -> t
     """What went wrong, and what to change."""
     labels = run.prepared.training.options.loss == "cross-entropy"
     classes = run.prepared.result.size if labels else None
-    rate = float(run.rates.max()) if len(run.rates) else 0.0
-    found = diagnose(losses, classes, rate)
-    if statistics is not None:
-        found += diagnose_tensors(
-            {e.name: e.saturated for e in statistics.errors},
-            {w.name: w.changed for w in statistics.weights},
-            {w.name: w.at_bound for w in statistics.weights},
-        )
-    return tuple(found)
+    found = diagnose(losses, classes, float(run.rates.max(initial=0.0)))
+    return tuple(found + (diagnose_tensors(*statistics.fractions()) if statistics else []))
 
 
 def _evaluate(simulator: Simulator, prepared: Prepared, data: Dataset) -> float:

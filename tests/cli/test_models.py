@@ -19,7 +19,8 @@ from tinytrain.toolchain import tflite_interpreter
 from tinytrain.toolchain.tflite_interpreter import installed_interpreters
 
 PLAN_KEYS = {
-    "model", "board", "scheme", "arena_bytes", "lower_bound_bytes", "trained_bytes", "sram_bytes",
+    "model", "board", "scheme", "arena_bytes", "lower_bound_bytes", "proven_bound_bytes",
+    "gap_bytes", "trained_bytes", "sram_bytes",
     "flash_bytes", "fits", "macs",
 }  # fmt: skip
 needs_interpreter = pytest.mark.skipif(
@@ -78,6 +79,16 @@ def test_plan_as_json(call: Call, model: Path) -> None:
     assert document["fits"] is True and document["scheme"] == "bias:2"
     assert document["arena_bytes"] >= document["lower_bound_bytes"] > 0
     assert set(document["macs"]) == {"forward", "backward"}
+
+
+def test_exact_plans(call: Call, model: Path) -> None:
+    arguments = ("plan", model, "--board", "mps2-an386", "--scheme", "full", "--json")
+    short = call(*arguments).document
+    exact = call(*arguments, "--exact", "--time-limit", "2").document
+    assert exact["arena_bytes"] <= short["arena_bytes"]
+    assert exact["gap_bytes"] == exact["arena_bytes"] - exact["proven_bound_bytes"] >= 0
+    assert exact["proven_bound_bytes"] >= exact["lower_bound_bytes"]
+    assert call(*arguments, "--time-limit", "0").exit_code == 2
 
 
 def test_plan_shows_and_draws_the_memory(call: Call, model: Path, tmp_path: Path) -> None:

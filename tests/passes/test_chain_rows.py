@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.support.conformance import forward_cases, run_graph
 from tests.support.equal_graphs import assert_c_trains_alike, assert_same_forward
 from tests.support.small_networks import CLASSES, NETWORKS, Net
 from tests.support.tflite_builder import Ref
+from tinytrain import pipeline
 from tinytrain.ir import Graph, format_graph
 from tinytrain.memory import plan
 from tinytrain.memory.profile import LiveProfile
@@ -18,6 +20,7 @@ from tinytrain.ops.row_chain import row_plan
 from tinytrain.passes.chain_rows import chain_rows
 from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.passes.prune import prune
+from tinytrain.pipeline import Training, prepare_graph
 from tinytrain.reader import read
 from tinytrain.train import TrainOptions, attach_loss, differentiate, parse_scheme
 
@@ -103,6 +106,44 @@ def _one_chain(model: bytes, batch: int = 1) -> list[Case]:
             assert np.array_equal(case.after[name], wanted[name])
         cases.append(case)
     return cases
+
+
+def _random_network(seed: int) -> bytes:
+    """Bottlenecks of odd shapes, some with a residual sum."""
+    rng = np.random.default_rng(seed)
+    net = Net(seed)
+    y = net.image(1, int(rng.integers(5, 18)), int(rng.integers(5, 18)), int(rng.integers(1, 9)))
+    for _ in range(int(rng.integers(1, 4))):
+        wide, narrow = (int(n) for n in rng.integers(2, 20, 2))
+        stride = int(rng.integers(1, 3))
+        if stride == 1 and rng.random() < 0.5:
+            y = net.add(y, _block(net, y, wide, y.shape[3], 3, 1))
+        else:
+            y = _block(net, y, wide, narrow, int(rng.choice((3, 5))), stride)
+    return net.done(net.dense(net.same(net.b.mean(y), y), CLASSES))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_batches_of_rows_never_cost_more_than_chains_save(seed: int) -> None:
+    graph = _forward(_random_network(seed))
+    live_bytes = LiveProfile()
+    for slack in (0.125, 4.0):
+        assert max(live_bytes(_chained(graph, slack))) <= max(live_bytes(graph))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("scheme", ["bias:3", "full"])
+def test_plans_with_chains_are_never_larger(
+    seed: int, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = read(_random_network(seed))
+    training = Training(Path("model.tflite"), scheme)
+    monkeypatch.setattr(pipeline, "ENOUGH_ARENA_BYTES", 1 << 40)
+    without = prepare_graph(model, training)
+    monkeypatch.setattr(pipeline, "ENOUGH_ARENA_BYTES", 0)
+    forced = prepare_graph(model, training)
+    assert not any(op.kind == "row_chain" for op in without.graph.ops)
+    assert forced.plan.arena_bytes <= without.plan.arena_bytes
 
 
 Make = Callable[[Net, Ref], Ref]

@@ -15,6 +15,8 @@ from tinytrain.memory.svg_map import render_svg
 from tinytrain.memory.text_map import render_text
 from tinytrain.pipeline import Fit, Training, fit, prepare
 
+EXACT_SECONDS = 15.0
+
 
 @click.command(short_help="Does it fit the board? What takes the memory?")
 @training_options
@@ -26,9 +28,28 @@ from tinytrain.pipeline import Fit, Training, fit, prepare
     metavar="FILE",
     help="Draw the memory map: address against time, a rectangle a tensor.",
 )
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Search offsets exactly, where the short search of every plan did not end.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0.0, min_open=True, max=3600.0),
+    default=EXACT_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="When --exact gives up.",
+)
 @json_option
 def plan(
-    training: Training, board_name: str, data: Path | None, svg: Path | None, as_json: bool
+    training: Training,
+    board_name: str,
+    data: Path | None,
+    svg: Path | None,
+    exact: bool,
+    time_limit: float,
+    as_json: bool,
 ) -> None:
     """Say whether a model can be trained on a board, and what takes the memory.
 
@@ -38,7 +59,7 @@ def plan(
     refuse_overwriting(svg, training.model)
     board = get_board(board_name)
     training = with_scheme(training, data, board_name)
-    prepared = prepare(training)
+    prepared = prepare(training, exact_s=time_limit if exact else 0.0)
     sizes = fit(prepared, board)
     memory = memory_map(prepared.plan)
     if svg is not None:
@@ -56,6 +77,7 @@ def print_fit(sizes: Fit) -> None:
     print_fields(
         {
             "arena": f"{sizes.arena_bytes:,} bytes, lower bound {sizes.lower_bound_bytes:,}, "
+            f"proven {sizes.proven_bound_bytes:,}, gap {sizes.gap_bytes:,}, "
             f"inference alone {sizes.inference_arena_bytes:,}",
             "trained state": f"{sizes.trained_bytes:,} bytes",
             "batch buffers": f"{sizes.buffer_bytes:,} bytes",

@@ -5,7 +5,7 @@ may take the place of its input. Chains are runs of neighbouring operators; noth
 be read from outside, as the backward pass reads what it keeps. They are chosen greedily: of all
 chains through the operator at the peak, the one after which the peak is lowest. The numbers stay
 the same. Then the layers of each chain make more rows at a time, which is faster, as long as the
-peak grows little. Source: DESIGN section 4.
+peak grows little, and never above that of the graph without chains. Source: DESIGN section 4.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def chain_rows(
         spans = best[3]
         score = search.score(spans)
     limit = max(round(score.peak * (1 + slack)), enough_bytes)
+    limit = min(limit, search.score(()).peak)
     return search.graph_of(_in_batches(search, spans, limit))
 
 

@@ -58,6 +58,14 @@ class TensorStatistics:
     errors: tuple[ErrorStatistics, ...]
     weights: tuple[WeightStatistics, ...]
 
+    def fractions(self) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+        """By tensor name: saturated errors, changed weights, weights at their bound."""
+        return (
+            {e.name: e.saturated for e in self.errors},
+            {w.name: w.changed for w in self.weights},
+            {w.name: w.at_bound for w in self.weights},
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {

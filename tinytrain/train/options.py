@@ -64,5 +64,24 @@ class TrainOptions:
             )
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """How a training run goes.
+
+    Attributes:
+        epochs: passes over the training samples.
+        learning_rate: largest rate.
+        schedule: "cosine" or "constant".
+        warmup: fraction of the steps over which the rate rises.
+        seed: of the order of samples and of stochastic rounding.
+    """
+
+    epochs: int = 10
+    learning_rate: float = 0.01
+    schedule: str = "cosine"
+    warmup: float = 0.0
+    seed: int = 0
+
+
 def _bad(what: str, value: object, wanted: str) -> UsageError:
     return UsageError("bad-option", "train", f"{what} {value!r} is not {wanted}")
