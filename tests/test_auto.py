@@ -27,7 +27,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search of few and short trials."""
-    monkeypatch.setattr(auto, "SHORT_STEPS", 40)
+    monkeypatch.setattr(auto, "SHORT_STEPS", 37)
     monkeypatch.setattr(auto, "ROUNDS", (1, 1))
     monkeypatch.setattr(auto, "LAST_PRESETS", 1)
     monkeypatch.setattr(picks, "RATIOS", (0.5, 1.0))

@@ -93,6 +93,7 @@ def test_ctrl_c_stops_at_a_known_state(
         return train(link, *values, on_step=watch, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Link, "train", interrupted)
+    before = signal.getsignal(signal.SIGINT)
     shown = call(
         "train", "--project", project, "--simulator", "--data", data, "--epochs", "90", "--json"
     )
@@ -100,7 +101,7 @@ def test_ctrl_c_stops_at_a_known_state(
     assert shown.exit_code == 130 and document["interrupted"]
     assert 21 <= document["steps"] == document["step_index"] <= 30
     assert document["saved"] == 1
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_monitor(call: Call, project: Path) -> None:

@@ -208,7 +208,7 @@ def test_a_write_before_the_memory_is_found(tmp_path: Path) -> None:
 
 
 def test_a_write_into_another_tensor_is_found(tmp_path: Path) -> None:
-    kernel = "lib/tt_kernels/src/tt_class_scores_s32.c"
+    kernel = "lib/tt_kernels/src/tt_float_math.h"
     old = "float sum = 0.0f;"
     simulator = broken(tmp_path, kernel, old, f"{old} scores[-1] = 0.5f;")
     x, _ = samples()
