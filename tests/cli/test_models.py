@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -98,6 +99,35 @@ def test_plan_shows_and_draws_the_memory(call: Call, model: Path, tmp_path: Path
     assert "backward" in shown.stdout and "fits mps2-an386   yes" in shown.stdout
     assert ET.parse(svg).getroot().tag.endswith("svg")
     assert [path.name for path in svg.parent.iterdir()] == ["map.svg"]
+
+
+def test_plan_says_what_giving_up_saves(call: Call, model: Path, tmp_path: Path) -> None:
+    arguments = ("plan", model, "--board", "mps2-an386", "--scheme")
+    assert "saved without" not in call(*arguments, "bias:2").stdout
+    shown = call(*arguments, "bias:2", "--advise").stdout
+    assert "SRAM     arena    states  saved without" in shown
+    assert "bias of layer" in shown.splitlines()[-1]
+    assert "nothing to give up" in call(*arguments, "head", "--advise").stdout
+    (candidate,) = call(*arguments, "bias:2", "--advise", "--json").document["advice"]
+    smaller = tmp_path / "smaller.json"
+    smaller.write_text(json.dumps(candidate["scheme"]))
+    before, after = (call(*arguments, s, "--json").document for s in ("bias:2", smaller))
+    assert before["sram_bytes"] - after["sram_bytes"] == candidate["saved_bytes"] > 0
+    assert "advice" not in before
+
+
+def test_plan_writes_a_page(call: Call, model: Path, tmp_path: Path) -> None:
+    page = tmp_path / "new" / "plan.html"
+    arguments = ("plan", model, "--board", "mps2-an386", "--scheme", "last:1", "--html")
+    assert call(*arguments, page).exit_code == 0
+    first = page.read_bytes()
+    assert first.count(b"<svg ") == 1 and b"weights of layer" in first
+    sizes = call(*arguments, page, "--json").document
+    assert f"SRAM: {sizes['sram_bytes']:,} of {sizes['board_sram_bytes']:,} bytes" in first.decode()
+    assert f"Flash: {sizes['flash_bytes']:,} of" in first.decode()
+    assert page.read_bytes() == first
+    refused = call(*arguments, model)
+    assert refused.exit_code == 2 and "is read by the command" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,10 @@ def render_svg(memory: MemoryMap, title: str) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" role="img">',
-        f"<title>{_text(title)}: {arena}</title>",
+        f"<title>{xml_text(title)}: {arena}</title>",
         f"<style>{STYLE}</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        f'<text class="title" x="{LEFT}" y="20">{_text(title)}</text>',
+        f'<text class="title" x="{LEFT}" y="20">{xml_text(title)}</text>',
         f'<text x="{WIDTH - RIGHT}" y="20" text-anchor="end">{arena}</text>',
         *_legend(),
         *drawing.address_axis(),
@@ -105,7 +105,7 @@ class _Drawing:
         yield (
             f'<rect class="piece" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
             f'height="{bottom - top:.1f}" fill="{FILL[piece.kind]}">'
-            f"<title>{_text(told)}</title></rect>"
+            f"<title>{xml_text(told)}</title></rect>"
         )
         width, height = right - left, bottom - top
         name = piece.names[0]
@@ -120,7 +120,7 @@ class _Drawing:
                     f'transform="rotate(-90)" x="{3 - bottom:.1f}" '
                     f'y="{(left + right) / 2 + 3.5:.1f}"'
                 )
-            yield f'<text class="label" {place}>{_text(shown)}</text>'
+            yield f'<text class="label" {place}>{xml_text(shown)}</text>'
 
     def address_axis(self) -> Iterator[str]:
         """Grid lines with bytes in KB (1,024)."""
@@ -150,7 +150,7 @@ class _Drawing:
             yield (
                 f'<rect x="{self.x(time):.1f}" y="{base}" '
                 f'width="{self.x(time + 1) - self.x(time):.1f}" height="10" '
-                f'fill="rgb({shade},{shade},{shade})"><title>{_text(told)}</title></rect>'
+                f'fill="rgb({shade},{shade},{shade})"><title>{xml_text(told)}</title></rect>'
             )
         every = max(1, round(_nice(self.steps / 12)))
         for time in range(0, self.steps, every):
@@ -191,7 +191,7 @@ class _Drawing:
         anchor = "start" if memory.peak < self.steps / 2 else "end"
         yield (
             f'<text x="{x:.1f}" y="{TOP - 8}" text-anchor="{anchor}">peak: '
-            f"{_text(memory.steps[memory.peak].op)}</text>"
+            f"{xml_text(memory.steps[memory.peak].op)}</text>"
         )
 
 
@@ -208,8 +208,8 @@ def _nice(value: float) -> float:
         power *= 10
 
 
-def _text(text: str) -> str:
-    """Text for XML; characters that XML cannot hold become question marks."""
+def xml_text(text: str) -> str:
+    """Text between tags of XML or HTML; characters that XML cannot hold become question marks."""
     allowed = "".join(
         c if c in "\n\t" or (c.isprintable() and not "\ud800" <= c <= "\udfff") else "?"
         for c in text

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from tinytrain.errors import InputError, UsageError
-from tinytrain.ir import Graph
+from tinytrain.ir import Graph, Tensor
 from tinytrain.train.layers import Layer, layers_of
 from tinytrain.train.published import is_published, scheme_table
 
@@ -99,6 +99,30 @@ def parse_scheme(text: str, graph: Graph) -> Scheme:
     raise UsageError(
         "unknown-scheme", "train", f"unknown scheme {text!r}", hint=f"choose {PRESETS}"
     )
+
+
+def is_trained_whole(layer: Layer, graph: Graph) -> bool:
+    """Whether no channels of a layer may be chosen: it is depthwise with a multiplier."""
+    count = graph[layer.weights].shape[-1]
+    depthwise = layer.op.kind == "depthwise_conv2d"
+    return depthwise and graph[layer.op.inputs[0]].shape[-1] != count
+
+
+def largest_channels(
+    weights: Tensor, count: int, among: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """The channels (last axis) with the largest weights by their squared sum, ascending.
+
+    Args:
+        weights: constant or state with data, [..., channels].
+        count: how many.
+        among: from these, ascending; all unless given.
+    """
+    assert weights.data is not None
+    norms = np.sum(weights.data.astype(np.float64) ** 2, axis=tuple(range(weights.data.ndim - 1)))
+    given = np.arange(len(norms)) if among is None else np.array(among)
+    largest = given[np.argsort(-norms[given], kind="stable")[:count]]
+    return tuple(sorted(int(c) for c in largest))
 
 
 def _is_file(path: Path) -> bool:
@@ -221,7 +245,7 @@ def _channels(path: Path, row: Mapping[str, Any], layer: Layer, graph: Graph) ->
         raise _bad(path, f"{where}: give channels or ratio, not both")
     weights = graph[layer.weights]
     count = weights.shape[-1]
-    if layer.op.kind == "depthwise_conv2d" and graph[layer.op.inputs[0]].shape[-1] != count:
+    if is_trained_whole(layer, graph):
         raise _bad(
             path,
             f"{where}: a depthwise convolution with a multiplier is trained whole or not at all",
@@ -230,13 +254,7 @@ def _channels(path: Path, row: Mapping[str, Any], layer: Layer, graph: Graph) ->
         ratio = row["ratio"]
         if not isinstance(ratio, (int, float)) or isinstance(ratio, bool) or not 0 < ratio <= 1:
             raise _bad(path, f"{where}: ratio must be above 0 and at most 1")
-        assert weights.data is not None
-        norms = np.sum(
-            weights.data.astype(np.float64) ** 2, axis=tuple(range(weights.data.ndim - 1))
-        )
-        kept = max(1, round(count * ratio))
-        largest = np.argsort(-norms, kind="stable")[:kept]
-        chosen = tuple(sorted(int(c) for c in largest))
+        chosen = largest_channels(weights, max(1, round(count * ratio)))
         return () if len(chosen) == count else chosen
     given = row["channels"]
     if not isinstance(given, list) or not given or not all(type(c) is int for c in given):
