@@ -105,7 +105,7 @@ def test_tables_show_the_peak_the_savings_and_every_piece() -> None:
         (p.name, f"{p.nbytes:,}", f"{p.offset_bytes:,}") for p in memory.pieces
     ]
     kept = next(row for row in pieces if row[1] == "kept")
-    assert kept[0] == "saved for the backward pass"
+    assert kept[0] == "saved"
     assert kept[4:] == ["1 – 5", "plain_1", "plain_5"]
 
 

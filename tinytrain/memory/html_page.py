@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tinytrain.memory.report import MemoryMap, Piece
-from tinytrain.memory.svg_map import FILL, LEGEND, render_svg, xml_text
+from tinytrain.memory.svg_map import FILL, render_svg, xml_text
 
 # The page's classes are none of the drawing's: a style in an SVG holds for the whole page.
 STYLE = """
@@ -24,6 +24,7 @@ th,td{padding:2px 10px;text-align:left;border-bottom:1px solid #eee;vertical-ali
 overflow-wrap:anywhere}
 th{position:sticky;top:0;background:#f4f4f4;white-space:nowrap}
 .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+.k{white-space:nowrap}
 .key{display:inline-block;width:10px;height:10px;margin-right:6px}
 .bar{position:relative;display:flex;height:22px;background:#eee;margin:2px 0}
 .bar i{display:block;height:100%}
@@ -31,7 +32,7 @@ th{position:sticky;top:0;background:#f4f4f4;white-space:nowrap}
 .over{color:#b00020;font-weight:bold}
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-COLOURS = ("#e08a7b", "#f2c14e", "#a8d5a2", "#7aa6c2", "#c9c4d4")
+COLOURS = ("#35618f", "#5b93c7", "#93bfe0", "#8a8f98", "#c3c7cd")  # none of the drawing's
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _savings(savings: Sequence[Saving]) -> Iterator[str]:
         return
     yield (
         "<p>Bytes, from a plan of the smaller scheme each. A negative number says that the smaller "
-        "scheme takes more there.</p>"
+        "scheme takes more there. <code>tinytrain search</code> says what accuracy it costs.</p>"
     )
     rows = [
         [
@@ -175,7 +176,7 @@ def _piece(memory: MemoryMap, piece: Piece) -> list[str]:
     """The cells of a piece; steps are the first and the last operator, counted from 0."""
     last = max(piece.start, min(piece.end, len(memory.steps)) - 1)
     return [
-        f"<td>{_key(FILL[piece.kind])}{xml_text(LEGEND[piece.kind])}</td>",
+        f'<td class="k">{_key(FILL[piece.kind])}{piece.kind}</td>',
         _cell(piece.name),
         _number(piece.nbytes),
         _number(piece.offset_bytes),
