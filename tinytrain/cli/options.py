@@ -106,6 +106,7 @@ _TRAINING: tuple[Decorator, ...] = (
     number_option(
         "--tau",
         default=TrainOptions.tau,
+        below=1e6,
         help="Largest step of a weight tensor relative to its norm, a sample; 0: no bound.",
     ),
     click.option(
@@ -136,6 +137,7 @@ _RUN: tuple[Decorator, ...] = (
         "learning_rate",
         default=RunOptions.learning_rate,
         above_zero=True,
+        below=1e6,
         help="Largest learning rate.",
     ),
     click.option(
