@@ -73,26 +73,34 @@ static inline int32x4_t scale(const tt_lanes *lanes, int32_t at, int32x4_t sum)
     return vshlq_s32(vaddq_s32(rounded, vshrq_n_s32(high, 31)), vldrwq_s32(lanes->shift + at));
 }
 
+/* Channels that are not fast; apart, so that it takes no registers of the others. */
+__attribute__((noinline)) static void finish_slowly(const tt_output_stage *stage,
+                                                    const tt_lanes *lanes, int32_t at,
+                                                    tt_eight_sums sums, int8_t *out)
+{
+    int32_t values[8];
+    vstrwq_s32(values, sums.even);
+    vstrwq_s32(values + 4, sums.odd);
+    for (int32_t i = 0; i < 8 && at + i < lanes->count; i++) {
+        out[at + i] = tt_requantize(stage, lanes->first + at + i, values[lane_of(i)]);
+    }
+}
+
 /* Channels at to at + 7 of `lanes`, as far as there are. */
 static inline void finish(const tt_depthwise_conv2d_s8_params *params, const tt_lanes *lanes,
                           int32_t at, tt_eight_sums sums, int8_t *out)
 {
     const tt_output_stage *stage = &params->output;
-    const int32_t left = lanes->count - at;
-    if (lanes->fast) {
-        int16x8_t v = vqmovnbq_s32(vdupq_n_s16(0), scale(lanes, at, sums.even));
-        v = vqmovntq_s32(v, scale(lanes, at + 4, sums.odd));
-        v = vmaxq_s16(v, vdupq_n_s16((int16_t)stage->act_min));
-        v = vminq_s16(v, vdupq_n_s16((int16_t)stage->act_max));
-        vstrbq_p_s16(out + at, v, vctp16q((uint32_t)left));
+    if (!lanes->fast) {
+        finish_slowly(stage, lanes, at, sums, out);
         return;
     }
-    int32_t values[8];
-    vstrwq_s32(values, sums.even);
-    vstrwq_s32(values + 4, sums.odd);
-    for (int32_t i = 0; i < 8 && i < left; i++) {
-        out[at + i] = tt_requantize(stage, lanes->first + at + i, values[lane_of(i)]);
-    }
+    const int32x4_t even = scale(lanes, at, sums.even);
+    int16x8_t v = vqmovnbq_s32(vreinterpretq_s16_s32(even), even);
+    v = vqmovntq_s32(v, scale(lanes, at + 4, sums.odd));
+    v = vmaxq_s16(v, vdupq_n_s16((int16_t)stage->act_min));
+    v = vminq_s16(v, vdupq_n_s16((int16_t)stage->act_max));
+    vstrbq_p_s16(out + at, v, vctp16q((uint32_t)(lanes->count - at)));
 }
 
 /* Eight channels of a tap at byte `at`; a and b are their sums. */
@@ -162,8 +170,9 @@ static void some(const tt_depthwise_conv2d_s8_params *params, const tt_lanes *la
     }
 }
 
-static void all_windows(const tt_depthwise_conv2d_s8_params *params,
-                        const tt_depthwise_conv2d_s8_io *io, const tt_lanes *lanes)
+__attribute__((noinline)) static void all_windows(const tt_depthwise_conv2d_s8_params *params,
+                                                  const tt_depthwise_conv2d_s8_io *io,
+                                                  const tt_lanes *lanes)
 {
     const tt_window *w = &params->window;
     const int32_t in_c = params->in_c;
