@@ -180,6 +180,20 @@ def test_c_forward_agrees() -> None:
     assert_kernels(cases)
 
 
+@pytest.mark.parametrize("out_scale", [1e-3, 0.3])
+def test_c_forward_agrees_over_channels(out_scale: float) -> None:
+    """Windows of less and more than sixteen bytes, channels that fill no group of four."""
+    rng = np.random.default_rng(1)
+    cases: list[Case] = []
+    for channels, depth in itertools.product((1, 3, 4, 6, 9), (1, 16, 21)):
+        shape = (1, 6, 5, depth)
+        for geometry in (((1, 1), (1, 1)), ((1, 1), (2, 2)), ((3, 2), (1, 1))):
+            graph = graph_of(_conv(*geometry, channels=channels, out_scale=out_scale), shape)
+            for x in samples(rng, shape, 3, 2):
+                cases += forward_cases(graph, x)
+    assert_kernels(cases)
+
+
 def test_c_backward_agrees() -> None:
     cases: list[Case] = []
     for i, (state, batch, tau, channels) in enumerate(

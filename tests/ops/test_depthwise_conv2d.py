@@ -131,6 +131,21 @@ def test_c_forward_agrees() -> None:
     assert_kernels(cases)
 
 
+@pytest.mark.parametrize("out_scale", [1e-3, 0.3])
+def test_c_forward_agrees_over_channels(out_scale: float) -> None:
+    """Numbers of channels round those that vectors hold."""
+    rng = np.random.default_rng(1)
+    cases: list[Case] = []
+    for i, channels in enumerate((1, 5, 8, 13, 16, 21, 32)):
+        shape = (1, 7, 6, channels)
+        for geometry in (((3, 3), (1, 1)), ((3, 2), (2, 2)), ((2, 3), (1, 1), (2, 2))):
+            make = _depthwise(*geometry, bias=i % 3 > 0, out_scale=out_scale)
+            graph = graph_of(make, shape)
+            for x in samples(rng, shape, 3, 2):
+                cases += forward_cases(graph, x)
+    assert_kernels(cases)
+
+
 def test_c_backward_agrees() -> None:
     cases: list[Case] = []
     for i, (state, batch, tau) in enumerate(

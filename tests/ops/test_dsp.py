@@ -1,7 +1,7 @@
-"""The kernels for the DSP extension give the bits of the portable ones, in the emulator.
+"""The kernels for extensions give the bits of the portable ones, in the emulator.
 
 Every test of this folder that runs kernels on the host runs them here on a Cortex-M4 and on a
-Cortex-M7.
+Cortex-M7; those of operators with a kernel for the vector extension, on a Cortex-M55.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.ckernel import KERNELS
 
 HERE = Path(__file__).resolve().parent
 
@@ -35,6 +37,20 @@ def _kernel_tests() -> list[str]:
 def test_all_kernel_cases_on_the_dsp_extension(board: str) -> None:
     tests = _kernel_tests()
     assert len(tests) > 20
+    _run_on(board, tests)
+
+
+@pytest.mark.arm
+@pytest.mark.qemu
+def test_kernel_cases_on_the_vector_extension() -> None:
+    made = {path.stem[len("tt_") : -len("_s8_mve")] for path in KERNELS.glob("*_mve.c")}
+    files = {str(HERE / f"test_{operator}.py") for operator in made}
+    tests = [test for test in _kernel_tests() if test.split("::")[0] in files]
+    assert made and {test.split("::")[0] for test in tests} == files
+    _run_on("mps3-an547", [test for test in tests if "backward" not in test])
+
+
+def _run_on(board: str, tests: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         cwd=HERE.parents[1],

@@ -28,7 +28,7 @@ DRIVER = """
 #include "tt_port.h"
 
 #define FILL 0xA5
-static unsigned char memory[0x300000];
+static unsigned char memory[MEMORY_BYTES];
 static struct { unsigned char *data; uint32_t size; } blocks[64];
 
 static void read_all(int32_t file, void *to, uint32_t bytes)
@@ -78,11 +78,13 @@ int main(void)
 
 
 def _roomy(name: str) -> Board:
+    """The board with as much of RAM_BYTES as the emulator has."""
     board = get_board(name)
+    assert board.emulator is not None
     return replace(
         board,
-        ram=Region(board.ram.origin, RAM_BYTES),
-        flash=Region(board.flash.origin, RAM_BYTES),
+        ram=Region(board.ram.origin, min(RAM_BYTES, board.emulator.ram_bytes)),
+        flash=Region(board.flash.origin, min(RAM_BYTES, board.emulator.flash_bytes)),
     )
 
 
@@ -117,6 +119,7 @@ def run_on(name: str, source: str, data: bytes) -> bytes:
         (folder / "cases.c").write_text(source)
         command = [
             _TOOL, *board.arch_flags, *_FLAGS, *(f"-D{d}" for d in board.defines),
+            f"-DMEMORY_BYTES={board.ram.bytes // 4 * 3}",
             f"-I{firmware / 'lib' / 'tt_kernels' / 'src'}", f"-I{firmware / 'ports' / 'qemu'}",
             "-nostartfiles", "--specs=nano.specs", "-Wl,--gc-sections",
             f"-T{Path(kept.name) / 'board.ld'}", "-o", "cases.elf", "cases.c",

@@ -111,8 +111,7 @@ def bench_layer(layer: BenchLayer, board: Board, *, portable: bool = False) -> l
     Raises:
         ToolError: a tool is missing or failed.
     """
-    roomy = replace(board, ram=Region(board.ram.origin, ROOM_BYTES),
-                    flash=Region(board.flash.origin, ROOM_BYTES))  # fmt: skip
+    roomy = _roomy(board)
     prepared, data = _prepare(layer)
     job = training_job(data.x_train[:STEPS], data.y_train[:STEPS], RATE)
     flags = ("-DTT_PORTABLE",) if portable else ()
@@ -134,6 +133,18 @@ def bench_layer(layer: BenchLayer, board: Board, *, portable: bool = False) -> l
                         count.macs, count.instructions, text.get(kernel, 0), forward)
         )  # fmt: skip
     return found
+
+
+def _roomy(board: Board) -> Board:
+    """The board with as much of ROOM_BYTES as the emulator has."""
+    ram = flash = ROOM_BYTES
+    if board.emulator is not None:
+        ram, flash = (
+            min(ROOM_BYTES, n) for n in (board.emulator.ram_bytes, board.emulator.flash_bytes)
+        )
+    return replace(
+        board, ram=Region(board.ram.origin, ram), flash=Region(board.flash.origin, flash)
+    )
 
 
 def _text_bytes(project: Path, board: Board) -> dict[str, int]:

@@ -1,6 +1,6 @@
-#include "tt_dsp.h"
+#include "tt_mve.h"
 
-#if TT_DSP
+#if TT_DSP && !TT_MVE
 
 #include "tt_bytes.h"
 #include "tt_fixed_point.h"
