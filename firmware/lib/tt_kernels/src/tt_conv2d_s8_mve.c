@@ -168,7 +168,14 @@ static void gather(const tt_conv2d_s8_params *params, const int8_t *input, int8_
     }
 }
 
-/* Windows of one tap are used where they lie. */
+/* Whether windows are of one tap, and all inside the input. */
+static bool has_one_tap(const tt_window *w)
+{
+    return w->kernel_h == 1u && w->kernel_w == 1u && w->pad_h == 0u && w->pad_w == 0u &&
+           (w->out_h - 1) * w->stride_h < w->in_h && (w->out_w - 1) * w->stride_w < w->in_w;
+}
+
+/* These are used where they lie. */
 static void one_tap(tt_conv_group *group, const tt_conv2d_s8_io *io)
 {
     const tt_conv2d_s8_params *params = group->params;
@@ -209,7 +216,7 @@ void tt_conv2d_s8(const tt_conv2d_s8_params *params, const tt_conv2d_s8_io *io)
     group.run.out_step = params->out_c;
     group.run.act_min = params->output.act_min;
     group.run.act_max = params->output.act_max;
-    if (w->kernel_h == 1u && w->kernel_w == 1u) {
+    if (has_one_tap(w)) {
         all_groups(&group, io, NULL, 0, NULL, 0);
         return;
     }
