@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tinytrain import auto
 from tinytrain.cli.main import main
 from tinytrain.demo.data import MODEL_PATH
+from tinytrain.search import pick as picks
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -27,11 +29,14 @@ def test_commands_are_found() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    samples = rng.integers(-128, 128, (8, 8, 8, 1)).astype(np.int8)
-    labels = rng.integers(0, 10, 8)
+    samples = rng.integers(-128, 128, (12, 8, 8, 1)).astype(np.int8)
+    labels = rng.integers(0, 10, 12)
     shutil.copy(MODEL_PATH, tmp_path / "model.tflite")
     np.savez(tmp_path / "data.npz", x_train=samples, y_train=labels, x_test=samples, y_test=labels)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(auto, "ROUNDS", (1,))  # a search of fewer trials
+    monkeypatch.setattr(picks, "RATIOS", (1.0,))
+    monkeypatch.setattr(auto, "cache_dir", lambda: tmp_path)
     result = CliRunner().invoke(main, shlex.split(command)[1:])
     assert result.exit_code == 0, result.output
 
