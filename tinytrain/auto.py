@@ -202,10 +202,10 @@ class _Search:
         )
         front = pareto_front(self._groups(options, gains))
         chosen = self._fitting(front.points)
-        named = {**{str(pick): pick for pick in chosen}, **self._presets(layers)}
-        distinct: dict[Pick, str] = {}
-        for name, pick in named.items():
-            distinct[pick] = name  # a preset's name wins
+        # presets first: where time runs out, they at least were tried; their names win
+        distinct = {pick: name for name, pick in self._presets(layers).items()}
+        for pick in chosen:
+            distinct.setdefault(pick, str(pick))
         ranked, complete = self._final(list(distinct))
         rest = [pick for pick in distinct if pick not in ranked]
         entries = tuple(
