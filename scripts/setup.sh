@@ -106,6 +106,14 @@ ensure_c_compiler() {
     pip_install ziglang
 }
 
+# The drivers of the boards' flash are C++; tests run them on this machine.
+ensure_cxx_compiler() {
+    if command -v g++ >/dev/null 2>&1 || apt_install g++; then
+        return
+    fi
+    say "no g++: the tests of the boards' flash drivers are skipped. On Debian: sudo apt install g++"
+}
+
 ensure_arm_tools() {
     set --
     specs=$(arm-none-eabi-gcc -print-file-name=nano.specs 2>/dev/null || true)
@@ -155,6 +163,7 @@ check)
 test)
     pip_install -e '.[dev]'
     ensure_c_compiler
+    ensure_cxx_compiler
     ensure_arm_tools
     ready demo board check test
     ;;

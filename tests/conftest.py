@@ -2,44 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-_ROOT = Path(__file__).resolve().parent.parent
-
-
-def _zoo() -> Path:
-    chosen = os.environ.get("TINYTRAIN_ZOO")
-    return Path(chosen) if chosen else _ROOT.parent / "shared" / "zoo"
-
-
-def _missing_zoo() -> str:
-    found = (_zoo() / "manifest.json").is_file()
-    return "" if found else f"no model zoo in {_zoo()} (set TINYTRAIN_ZOO)"
-
-
-def _missing_arm() -> str:
-    if shutil.which("arm-none-eabi-gcc") is None:
-        return "no arm-none-eabi-gcc (apt install gcc-arm-none-eabi libnewlib-arm-none-eabi)"
-    found = importlib.util.find_spec("platformio") is not None
-    return "" if found else "no PlatformIO (pip install platformio)"
-
-
-def _missing_qemu() -> str:
-    found = shutil.which("qemu-system-arm") is not None
-    return "" if found else "no qemu-system-arm (apt install qemu-system-arm)"
-
-
-_NEEDS: dict[str, tuple[str, Callable[[], str]]] = {
-    "zoo": ("needs the zoo of pre-trained models", _missing_zoo),
-    "arm": ("needs the ARM compiler and PlatformIO", _missing_arm),
-    "qemu": ("needs QEMU for ARM", _missing_qemu),
-}
+from tests.support.needs import NEEDS, need, zoo_folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,17 +19,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for name, (meaning, _) in _NEEDS.items():
+    for name, (meaning, _) in NEEDS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for name, (_, missing) in _NEEDS.items():
-        reason = missing() if item.get_closest_marker(name) else ""
-        if reason and os.environ.get("CI") == "true":
-            pytest.fail(f"nothing may be skipped in CI: {reason}", pytrace=False)
-        if reason:
-            pytest.skip(reason)
+    for name in NEEDS:
+        mark = item.get_closest_marker(name)
+        if mark is not None:
+            need(name, *mark.args)
 
 
 @pytest.fixture
@@ -80,4 +46,4 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
 @pytest.fixture(scope="session")
 def zoo() -> Path:
     """The folder of the model zoo; a test that asks for it is marked `zoo`."""
-    return _zoo()
+    return zoo_folder()

@@ -12,7 +12,7 @@ from tinytrain.reader import read
 from tinytrain.toolchain.tflite_interpreter import installed_interpreters, load_interpreters
 from tinytrain.verify import Comparison, compare
 
-pytestmark = pytest.mark.skipif(not installed_interpreters(), reason="needs a TFLite interpreter")
+pytestmark = pytest.mark.interpreter
 
 
 def judged(b: Builder, path: Path) -> dict[str, Comparison]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -17,17 +16,12 @@ from tinytrain import verify
 from tinytrain.interp import Interpreter
 from tinytrain.ir import Array
 from tinytrain.toolchain import tflite_interpreter
-from tinytrain.toolchain.tflite_interpreter import installed_interpreters
 
 PLAN_KEYS = {
     "model", "board", "scheme", "arena_bytes", "lower_bound_bytes", "proven_bound_bytes",
     "gap_bytes", "trained_bytes", "sram_bytes",
     "flash_bytes", "fits", "macs",
 }  # fmt: skip
-needs_interpreter = pytest.mark.skipif(
-    not installed_interpreters() and os.environ.get("CI") != "true",
-    reason="no TFLite interpreter is installed",
-)
 
 
 def float_model(folder: Path) -> Path:
@@ -151,7 +145,7 @@ def test_bad_choices(
     assert words in shown.stderr and shown.stdout == ""
 
 
-@needs_interpreter
+@pytest.mark.interpreter
 def test_verify(call: Call, model: Path, data: Path) -> None:
     for options in ((), ("--data", data)):
         shown = call("verify", model, "--samples", "2", *options)
@@ -159,7 +153,7 @@ def test_verify(call: Call, model: Path, data: Path) -> None:
         assert "\nequal: " in shown.stdout and "NOT EQUAL" not in shown.stdout
 
 
-@needs_interpreter
+@pytest.mark.interpreter
 def test_verify_as_json(call: Call, model: Path) -> None:
     document = call("verify", model, "--samples", "3", "--json").document
     assert document["equal"] is True and document["samples"] == 3
@@ -168,7 +162,7 @@ def test_verify_as_json(call: Call, model: Path) -> None:
     assert document["rows"][0]["elements"] == 3 * 1024
 
 
-@needs_interpreter
+@pytest.mark.interpreter
 def test_verify_takes_models_with_float_borders(call: Call, tmp_path: Path) -> None:
     b = Builder()
     x = b.input("x", (1, 6), dtype="float32")
@@ -187,7 +181,7 @@ def test_verify_takes_models_with_float_borders(call: Call, tmp_path: Path) -> N
     assert call("verify", path, "--samples", "2").exit_code == 0
 
 
-@needs_interpreter
+@pytest.mark.interpreter
 def test_verify_sees_a_difference(call: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Wrong(Interpreter):
         def infer(self, x: Array) -> dict[str, Array]:

@@ -348,9 +348,8 @@ def test_c_trains_as_the_interpreter_does(seed: int, tmp_path: Path) -> None:
     assert np.all(np.isfinite(simulator.train(x, targets, 1e6)))
 
 
+@pytest.mark.interpreter("tflm")
 def test_forward_pass_is_that_of_tflite_micro() -> None:
-    if "tflm" not in referee.available():
-        pytest.skip("TFLite Micro, the best single referee, is not installed")
     judged = 0
     for seed in SEEDS:
         content = sketch(seed).model()

@@ -6,16 +6,16 @@ the state store works on it. No part was involved; test_arduino.py compiles the 
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.support.needs import need
 from tinytrain.boards import Board, get_board, load_boards
 from tinytrain.resources import data_dir
-from tinytrain.toolchain.host import STRICT_FLAGS, find_host_compiler
+from tinytrain.toolchain.host import STRICT_FLAGS
 
 HERE = Path(__file__).resolve().parent
 FIRMWARE = data_dir("firmware")
@@ -80,25 +80,20 @@ CORES = {
 
 def build(core: Core, into: Path) -> Path:
     """The driver of a core over its model, as a program at fixed addresses."""
-    compiler = find_host_compiler()
-    cxx = shutil.which("g++")
-    if compiler.is_zig or cxx is None:
-        pytest.skip("needs g++")
+    need("cxx")
     into.mkdir(exist_ok=True)
     common = ["-fno-pie", "-O1", "-c", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
     common += [f"-I{folder}" for folder in (*LIBRARIES, PORT)]
     c_files = sorted(LIBRARIES[1].glob("*.c"))
-    subprocess.run(
-        [*compiler.command, "-std=c11", *common, *map(str, c_files)], cwd=into, check=True
-    )
+    subprocess.run(["gcc", "-std=c11", *common, *map(str, c_files)], cwd=into, check=True)
     warnings = [w for w in STRICT_FLAGS if w not in ("-Wmissing-prototypes", "-Wconversion")]
     files = [*sorted(PORT.glob("tt_flash_*.cpp")), *sorted((HERE / "flash").glob("*.cpp"))]
     # A part's addresses have 32 bits, this machine's pointers 64.
     flags = ["-std=gnu++17", *warnings, "-Wno-int-to-pointer-cast", *core.flags, *common]
-    subprocess.run([cxx, *flags, *map(str, files)], cwd=into, check=True)
+    subprocess.run(["g++", *flags, *map(str, files)], cwd=into, check=True)
     symbols = [f"-Wl,--defsym=part{name}={value}" for name, value in core.symbols]
     objects = sorted(map(str, into.glob("*.o")))
-    command = [cxx, "-no-pie", "-fsanitize=undefined", *symbols, *objects, "-o", "driver"]
+    command = ["g++", "-no-pie", "-fsanitize=undefined", *symbols, *objects, "-o", "driver"]
     subprocess.run(command, cwd=into, check=True)
     return into / "driver"
 

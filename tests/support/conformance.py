@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
-import pytest
 
 from tests.support import referee
 from tests.support.ckernel import Case
+from tests.support.needs import need
 from tests.support.tflite_builder import Builder, Ref
 from tests.support.tflite_writer import Array
 from tinytrain.ir import Graph
@@ -68,8 +68,7 @@ def run_graph(graph: Graph, x: Array, step: Step | None = None) -> dict[str, Arr
 
 def assert_conforms(model: bytes, inputs: Iterable[Array]) -> None:
     """Every tensor that a referee can be trusted with is equal to the last bit."""
-    if not referee.available():
-        pytest.skip("no TFLite interpreter is installed")
+    need("interpreter")
     graph = read(model)
     panel = referee.Panel(model)
     assert panel.referees, panel.refused

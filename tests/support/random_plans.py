@@ -29,8 +29,8 @@ class _TestOp(OpDef):
         return tuple(graph[name].shape for name in op.outputs)
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
-        """There are no numbers."""
-        raise NotImplementedError
+        """There are no numbers: only the memory of such an operator is planned."""
+        raise AssertionError("an operator of memory traits only was run")
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """Only the scratch counts; attribute `scratch`, bytes."""

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from tests.support import referee
+from tests.support.needs import need
 from tests.support.tflite_builder import Builder
-
-
-def _needs(name: str) -> None:
-    if name not in referee.available():
-        pytest.skip(f"{name} is not installed")
 
 
 def _add_behind_reshape() -> tuple[bytes, int, int, int]:
@@ -28,7 +24,7 @@ def _add_behind_reshape() -> tuple[bytes, int, int, int]:
 
 
 def test_tflite_runtime_doubts_what_add_overwrites_also_behind_a_reshape() -> None:
-    _needs("tflite-runtime")
+    need("interpreter", "tflite-runtime")
     model, conv, flat, total = _add_behind_reshape()
     x = np.random.default_rng(1).integers(-128, 128, (1, 4, 4, 4), dtype=np.int8)
     trace = referee.Referee("tflite-runtime", model).run(x)
@@ -38,7 +34,7 @@ def test_tflite_runtime_doubts_what_add_overwrites_also_behind_a_reshape() -> No
 
 
 def test_litert_doubts_everything_from_the_fully_connected_on() -> None:
-    _needs("litert")
+    need("interpreter", "litert")
     b = Builder()
     x = b.input("x", (1, 8), scale=0.05)
     before = b.relu(x)
@@ -52,7 +48,7 @@ def test_litert_doubts_everything_from_the_fully_connected_on() -> None:
 
 @pytest.mark.parametrize("out_scale", [0.05, 0.07])
 def test_tflm_doubts_a_rescaling_relu6_alone(out_scale: float) -> None:
-    _needs("tflm")
+    need("interpreter", "tflm")
     b = Builder()
     x = b.input("x", (1, 8), scale=0.05)
     y = b.relu6(x, out_scale=out_scale)
@@ -62,7 +58,7 @@ def test_tflm_doubts_a_rescaling_relu6_alone(out_scale: float) -> None:
 
 
 def test_tflite_runtime_doubts_per_channel_fully_connected_of_higher_rank() -> None:
-    _needs("tflite-runtime")
+    need("interpreter", "tflite-runtime")
     b = Builder()
     x = b.input("x", (1, 2, 8), scale=0.05)
     weights = np.ones((3, 8), np.int8)
@@ -73,7 +69,7 @@ def test_tflite_runtime_doubts_per_channel_fully_connected_of_higher_rank() -> N
 
 
 def test_panel_returns_every_tensor_where_tflm_is_there() -> None:
-    _needs("tflm")
+    need("interpreter", "tflm")
     model, *indices = _add_behind_reshape()
     x = np.zeros((1, 4, 4, 4), np.int8)
     assert set(indices) <= set(referee.Panel(model).run(x))

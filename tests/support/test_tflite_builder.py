@@ -13,9 +13,7 @@ from tests.support.tflite_writer import Array
 
 Make = Callable[[Builder, Ref, np.random.Generator], Ref]
 
-pytestmark = pytest.mark.skipif(
-    not referee.available(), reason="no TFLite interpreter is installed"
-)
+pytestmark = pytest.mark.interpreter
 
 
 def _w(rng: np.random.Generator, *shape: int) -> Array:
