@@ -10,18 +10,15 @@ earliest trained layer, or the earlier half of them, frozen. The head is never g
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from tinytrain.ir import Graph, Role
 from tinytrain.memory import Plan, memory_map
 from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.pipeline import Prepared, prepare_graph
-from tinytrain.train import attach_loss, parse_scheme
+from tinytrain.train import SchemeTable, attach_loss, parse_scheme
 from tinytrain.train.layers import Layer, layers_of
 from tinytrain.train.scheme import Choice, is_trained_whole, largest_channels
 
@@ -170,10 +167,8 @@ def _document(layers: tuple[Layer, ...], choices: Choices) -> dict[str, Any]:
 
 
 def _plan(prepared: Prepared, scheme: Mapping[str, Any]) -> Plan:
-    with tempfile.TemporaryDirectory(prefix="tinytrain-") as folder:
-        path = Path(folder) / "smaller.json"
-        path.write_text(json.dumps(scheme), encoding="utf-8")
-        return prepare_graph(prepared.model, replace(prepared.training, scheme=str(path))).plan
+    training = replace(prepared.training, scheme=SchemeTable("smaller", scheme))
+    return prepare_graph(prepared.model, training).plan
 
 
 def _compare(what: str, scheme: Mapping[str, Any], plan: Plan, smaller: Plan) -> Candidate:

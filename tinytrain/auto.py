@@ -16,7 +16,6 @@ The test samples are never looked at.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +43,7 @@ from tinytrain.pipeline import (
 )
 from tinytrain.reader import read
 from tinytrain.reader.dataset import Dataset
-from tinytrain.search import Option, Pick, Score, Trials, halve, options_of, pareto_front
+from tinytrain.search import Option, Pick, Point, Score, Trials, halve, options_of, pareto_front
 from tinytrain.search.pick import bias_counts, presets_of, spread
 from tinytrain.toolchain.cache import cache_dir
 from tinytrain.toolchain.simulator import Simulator
@@ -217,16 +216,15 @@ class _Search:
             entries,
             self._budget,
             front.gap,
-            {_label(option): gain for option, gain in gains.items()},
+            {str(option): gain for option, gain in gains.items()},
             complete,
         )
 
     # ---- sizes ----
 
     def _prepare(self, pick: Pick) -> Prepared:
-        with _scheme_file(pick) as scheme:
-            training = replace(self._training, scheme=scheme)
-            return prepare_graph(self._model, training, self._samples.x_train)
+        training = replace(self._training, scheme=pick.table)
+        return prepare_graph(self._model, training, self._samples.x_train)
 
     def _size(self, pick: Pick) -> Fit:
         if pick not in self._sizes:
@@ -236,18 +234,20 @@ class _Search:
     def _fits(self, size: Fit) -> bool:
         return size.sram_bytes <= self._budget and size.flash_bytes <= size.board_flash_bytes
 
-    def _groups(self, options: dict[Pick, int], gains: dict[Pick, float]) -> list[list[Option]]:
+    def _groups(
+        self, options: dict[Pick, int], gains: dict[Pick, float]
+    ) -> list[list[Option[Pick]]]:
         """One group for the biases, one a layer; bytes are those beyond the head's alone."""
         head = self._size(Pick()).sram_bytes
-        groups: dict[int, list[Option]] = {}
+        groups: dict[int, list[Option[Pick]]] = {}
         for pick, group in options.items():
             cost = max(0, self._size(pick).sram_bytes - head)
             groups.setdefault(group, []).append(Option(pick, gains.get(pick, 0.0), cost))
         return list(groups.values())
 
-    def _fitting(self, points: Sequence[object]) -> dict[Pick, float]:
+    def _fitting(self, points: Sequence[Point[Pick]]) -> dict[Pick, float]:
         """Some picks of the front whose true peak fits, the largest gain first."""
-        picks = [(_merge(point.keys), point.gain) for point in reversed(points)]  # type: ignore[attr-defined]
+        picks = [(_merge(point.keys), point.gain) for point in reversed(points)]
         low, high = 0, len(picks) - 1
         while low < high:  # peaks rise along the front, nearly
             middle = (low + high) // 2
@@ -351,8 +351,8 @@ def run_trial(trial: Trial) -> Score:
     """Train on four fifths of the samples, judge on the last one."""
     model = read(trial.training.model)
     data = split(read_data(trial.data, model, trial.training.options), trial.fold)
-    with _scheme_file(trial.pick) as scheme:
-        started = start_run(replace(trial.training, scheme=scheme), data, trial.run, trial.steps)
+    training = replace(trial.training, scheme=trial.pick.table)
+    started = start_run(training, data, trial.run, trial.steps)
     simulator = Simulator(started.prepared.files)
     simulator.set_seed(started.seed)
     simulator.set_batch(started.prepared.training.options.batch)
@@ -390,18 +390,13 @@ def _all_options(graph: Graph, layers: int) -> dict[Pick, int]:
     return found
 
 
-def _merge(keys: Sequence[object]) -> Pick:
+def _merge(picks: Sequence[Pick]) -> Pick:
     merged = Pick()
-    for key in keys:
-        assert isinstance(key, Pick)
+    for key in picks:
         merged = replace(merged, bias_last=max(merged.bias_last, key.bias_last))
         for index, ratio in key.weights:
             merged = merged.with_weights(index, ratio)
     return merged
-
-
-def _label(pick: Pick) -> str:
-    return str(pick)
 
 
 def _digest(*paths: Path) -> str:
@@ -409,19 +404,3 @@ def _digest(*paths: Path) -> str:
     for path in paths:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-class _scheme_file:
-    """A pick as a file, for as long as a scheme is read from it."""
-
-    def __init__(self, pick: Pick) -> None:
-        self._pick = pick
-        self._folder = tempfile.TemporaryDirectory(prefix="tinytrain-")
-
-    def __enter__(self) -> str:
-        path = Path(self._folder.name) / "auto.toml"
-        path.write_text(self._pick.toml(), encoding="utf-8")
-        return str(path)
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()

@@ -42,6 +42,7 @@ from tinytrain.toolchain.emulator import emulate as emulate_project
 from tinytrain.toolchain.job import training_job
 from tinytrain.toolchain.simulator import Simulator
 from tinytrain.toolchain.statistics import TensorStatistics, train_watched
+from tinytrain.train import Training as Training
 from tinytrain.train import TrainOptions, attach_loss, differentiate, parse_scheme
 from tinytrain.train.diagnosis import diagnose, diagnose_tensors
 from tinytrain.train.options import RunOptions as RunOptions
@@ -56,15 +57,6 @@ CALIBRATION_STEPS = 64  # that measure error ranges and step norms without learn
 ENOUGH_ARENA_BYTES = 64 * 1024
 CODE_BYTES = 40 * 1024  # allowance for machine code in `plan`, which does not build
 RUNTIME_BYTES = 1024  # allowance for .data and .bss beside the model's memory
-
-
-@dataclass(frozen=True)
-class Training:
-    """What to train: the model and every choice that shapes the training graph."""
-
-    model: Path
-    scheme: str = "head"
-    options: TrainOptions = field(default_factory=TrainOptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +215,7 @@ def fit(prepared: Prepared, board: Board) -> Fit:
     return Fit(
         model=prepared.training.model.name,
         board=board.name,
-        scheme=prepared.training.scheme,
+        scheme=prepared.training.scheme_name,
         arena_bytes=plan.arena_bytes,
         lower_bound_bytes=plan.lower_bound_bytes,
         proven_bound_bytes=plan.proven_bound_bytes,
@@ -419,7 +411,9 @@ def compile_project(
     for sizes in (fit(prepared, board) for board in boards):
         if not sizes.fits:
             raise does_not_fit(sizes)
-    files = generate_files(prepared.plan, boards=boards, name=name, scheme=prepared.training.scheme)
+    files = generate_files(
+        prepared.plan, boards=boards, name=name, scheme=prepared.training.scheme_name
+    )
     write_project(files, directory)
     return files
 

@@ -11,7 +11,7 @@ import pytest
 
 from tinytrain.bench import accuracy_runs, tasks
 from tinytrain.bench.accuracy import INT8, INT16, Plan, Row, differences, measure, sweep
-from tinytrain.bench.accuracy_runs import FLOAT32, Job, Results, run_jobs, summary
+from tinytrain.bench.accuracy_runs import FLOAT32, Job, accuracy_trials, summary
 from tinytrain.bench.tasks import Task
 from tinytrain.demo import data as digits
 from tinytrain.errors import InputError
@@ -57,7 +57,7 @@ def test_the_validation_split_alone_chooses_the_rate(
 
     taken = scores(monkeypatch, score)
     plan = Plan(("digits",), ("head", "full"), seeds=2)
-    rows = measure(plan, zoo, Results(tmp_path / "kept.jsonl"), workers=1)
+    rows = measure(plan, accuracy_trials(zoo, tmp_path / "kept.jsonl", 1))
     assert [(r.scheme, r.kind, r.rate) for r in rows] == [
         (scheme, kind, best.get(kind, best[INT16]))
         for scheme in ("head", "full")
@@ -72,7 +72,7 @@ def test_equal_rates_give_the_one_nearest_to_the_default(
 ) -> None:
     scores(monkeypatch, lambda job: 0.5)
     plan = Plan(("digits",), ("head",), kinds=(INT16,), seeds=1)
-    (row,) = measure(plan, zoo, Results(tmp_path / "kept.jsonl"), workers=1)
+    (row,) = measure(plan, accuracy_trials(zoo, tmp_path / "kept.jsonl", 1))
     assert row.rate == 0.01
 
 
@@ -82,27 +82,28 @@ def test_what_is_known_is_not_run_again(
     taken = scores(monkeypatch, lambda job: 0.25)
     kept = tmp_path / "kept.jsonl"
     jobs = [Job("digits", "head", INT16, 1, 0.01, seed) for seed in range(3)]
-    assert len(list(run_jobs(jobs[:2], zoo, Results(kept), 1))) == 2
-    kept.write_text(kept.read_text() + '{"key": "cut sh')
-    assert list(run_jobs(jobs, zoo, Results(kept), 1)) == jobs[2:]
-    assert taken == jobs
-    assert all(job in Results(kept) for job in jobs)
+    accuracy_trials(zoo, kept, 1).scores(jobs[:2])
+    reached = accuracy_trials(zoo, kept, 1).scores(jobs)
+    assert taken == jobs and {score.quality for score in reached.values()} == {0.25}
+    monkeypatch.setattr(accuracy_runs, "PROFILE", "another")
+    accuracy_trials(zoo, kept, 1).scores(jobs[:1])
+    assert taken == [*jobs, jobs[0]]
 
 
 def test_training_for_real_and_a_split_that_holds_samples_out(zoo: Path, tmp_path: Path) -> None:
-    results = Results(tmp_path / "kept.jsonl")
     job = Job("digits", "full", INT16, 1, 0.01, 0)
     held = Job("digits", "full", INT16, 1, 0.01, 0, validation=True)
-    list(run_jobs([job, held], zoo, results, 1))
-    assert 0.0 <= results[held] <= 1.0 and (results[held] * 8) % 1 == 0  # a fifth of 40
-    assert results[job] == accuracy_runs.run_job(job, zoo)
+    reached = accuracy_trials(zoo, tmp_path / "kept.jsonl", 1).scores([job, held])
+    judged = reached[held].quality
+    assert 0.0 <= judged <= 1.0 and (judged * 8) % 1 == 0  # a fifth of 40
+    assert reached[job].quality == accuracy_runs.run_job(job, zoo)
 
 
 def test_the_sweep_has_both_step_rules_and_the_head(
     zoo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores(monkeypatch, lambda job: 0.1 if job.plain else 0.7)
-    rows = sweep(("digits",), 2, (0.01, 0.1), zoo, Results(tmp_path / "kept.jsonl"), 1)
+    rows = sweep(("digits",), 2, (0.01, 0.1), accuracy_trials(zoo, tmp_path / "kept.jsonl", 1))
     assert {(r.scheme, r.rate, r.plain) for r in rows} == {
         *((s, r, p) for s in ("last:4", "full") for r in (0.01, 0.1) for p in (False, True)),
         ("head", 0.01, False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tinytrain.ir import Graph
 from tinytrain.passes.fold_pad import fold_pad
 from tinytrain.reader import read
 from tinytrain.train import TrainOptions, attach_loss, parse_scheme
+from tinytrain.train.layers import layers_of
 
 torch = import_torch()
 
@@ -69,3 +71,14 @@ def test_a_step_is_bounded_and_only_what_is_chosen_moves(tmp_path: Path) -> None
             assert abs(moved / float(before[name].norm()) - 0.001) < 1e-5
         else:
             assert moved > 0.0
+
+
+def test_a_layer_without_a_bias_learns_one() -> None:
+    graph = graph_of(TrainOptions())
+    layer = layers_of(graph)[-2].op
+    bare = graph.with_ops(
+        replace(op, inputs=op.inputs[:2]) if op.name == layer.name else op for op in graph.ops
+    )
+    trainer = FloatTrainer(bare, parse_scheme("bias:1", bare), TrainOptions(), {})
+    trainer.train(samples(1), np.array([3]), np.array([0.01], np.float32), np.array([0]))
+    assert float(trainer._parameters[f"{layer.name}_bias"].detach().norm()) > 0

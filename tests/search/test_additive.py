@@ -14,14 +14,14 @@ GROUPS = st.lists(
 )
 
 
-def options(drawn: list[list[tuple[int, int]]]) -> list[list[Option]]:
+def options(drawn: list[list[tuple[int, int]]]) -> list[list[Option[tuple[int, int]]]]:
     return [
         [Option((g, i), float(gain), cost) for i, (gain, cost) in enumerate(group)]
         for g, group in enumerate(drawn)
     ]
 
 
-def brute_force(groups: list[list[Option]], budget: int) -> float:
+def brute_force(groups: list[list[Option[tuple[int, int]]]], budget: int) -> float:
     """The largest gain within a budget, over all combinations."""
     best = 0.0
     for combination in product(*([None, *group] for group in groups)):

@@ -11,7 +11,7 @@ from tests.support.small_networks import NETWORKS
 from tinytrain.errors import InputError, TinytrainError, UsageError
 from tinytrain.ir import Graph
 from tinytrain.reader import read
-from tinytrain.train import Scheme, TrainOptions, attach_loss, parse_scheme
+from tinytrain.train import Scheme, SchemeTable, TrainOptions, attach_loss, parse_scheme
 from tinytrain.train.layers import layers_of
 from tinytrain.train.scheme import Choice
 
@@ -239,3 +239,14 @@ def test_bad_options(options: dict[str, object]) -> None:
     with pytest.raises(TinytrainError) as caught:
         TrainOptions(**options)  # type: ignore[arg-type]
     assert caught.value.exit_code == 2
+
+
+def test_what_a_file_holds_needs_no_file(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text("bias_last = 1\n[[layer]]\nindex = 1\nratio = 0.5\n")
+    table = {"bias_last": 1, "layer": [{"index": 1, "ratio": 0.5}]}
+    found = parse_scheme(SchemeTable("some.toml", table), graph)
+    assert found == parse_scheme(str(path), graph)
+    with pytest.raises(InputError, match="unknown keys") as caught:
+        parse_scheme(SchemeTable("mine", {"layers": []}), graph)
+    assert caught.value.where == "mine"

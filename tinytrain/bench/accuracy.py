@@ -7,14 +7,14 @@ samples choose nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tinytrain.bench.accuracy_runs import FLOAT32, Job, Results, run_jobs, summary
+from tinytrain.bench.accuracy_runs import FLOAT32, Job, summary
+from tinytrain.search import Score, Trials
 
 RATES = (0.003, 0.01, 0.03)
 DEFAULT_RATE = 0.01
@@ -64,35 +64,23 @@ class Row:
         return {**vars(self)}
 
 
-def measure(
-    plan: Plan, zoo: Path, results: Results, workers: int = 2, progress: Progress | None = None
-) -> list[Row]:
+def measure(plan: Plan, trials: Trials[Job], progress: Progress | None = None) -> list[Row]:
     """Run what is not known yet; a row for every cell.
 
     Raises:
         InputError: a file of the zoo is missing. ToolError: PyTorch is, and is asked for.
     """
     cells = plan.cells()
-    validating = [
-        job for cell in cells for jobs in _validation(plan, cell).values() for job in jobs
-    ]
-    _run(validating, zoo, results, workers, progress)
-    chosen = {cell: _choose(plan, cell, results) for cell in cells}
+    validation = {cell: _validation(plan, cell) for cell in cells}
+    jobs = [job for by_rate in validation.values() for some in by_rate.values() for job in some]
+    known = trials.scores(jobs, progress)
+    chosen = {cell: _choose(by_rate, known) for cell, by_rate in validation.items()}
     tests = {cell: _tests(plan, cell, rate) for cell, rate in chosen.items()}
-    _run([job for jobs in tests.values() for job in jobs], zoo, results, workers, progress)
+    reached = trials.scores([job for some in tests.values() for job in some], progress)
     return [
-        Row(*cell, chosen[cell], summary([results[job] for job in jobs]))
-        for cell, jobs in tests.items()
+        Row(*cell, chosen[cell], summary([reached[job].quality for job in some]))
+        for cell, some in tests.items()
     ]
-
-
-def _run(
-    jobs: Iterable[Job], zoo: Path, results: Results, workers: int, progress: Progress | None
-) -> None:
-    wanted = [job for job in dict.fromkeys(jobs) if job not in results]
-    for done, _ in enumerate(run_jobs(wanted, zoo, results, workers), 1):
-        if progress is not None:
-            progress(done, len(wanted))
 
 
 def _validation(plan: Plan, cell: tuple[str, str, int, str]) -> dict[float, list[Job]]:
@@ -104,11 +92,10 @@ def _validation(plan: Plan, cell: tuple[str, str, int, str]) -> dict[float, list
     }
 
 
-def _choose(plan: Plan, cell: tuple[str, str, int, str], results: Results) -> float:
+def _choose(jobs: Mapping[float, Sequence[Job]], known: Mapping[Job, Score]) -> float:
     """The rate of the highest mean; of equal ones the one nearest to the default."""
     means = {
-        rate: float(np.mean([results[job] for job in jobs]))
-        for rate, jobs in _validation(plan, cell).items()
+        rate: float(np.mean([known[job].quality for job in some])) for rate, some in jobs.items()
     }
     best = max(means.values())
     equal = [rate for rate, mean in means.items() if mean > best - 1e-9]
@@ -152,9 +139,7 @@ def sweep(
     tasks: Sequence[str],
     seeds: int,
     rates: Sequence[float],
-    zoo: Path,
-    results: Results,
-    workers: int = 2,
+    trials: Trials[Job],
     progress: Progress | None = None,
 ) -> list[Sweep]:
     """`last:4` and `full` over rates and seeds, by default and with plain QAS, beside `head`."""
@@ -170,5 +155,7 @@ def sweep(
         cell: [Job(cell[0], cell[1], INT16, 1, cell[2], s, plain=cell[3]) for s in range(seeds)]
         for cell in cells
     }
-    _run([job for some in jobs.values() for job in some], zoo, results, workers, progress)
-    return [Sweep(*cell, summary([results[job] for job in some])) for cell, some in jobs.items()]
+    reached = trials.scores([job for some in jobs.values() for job in some], progress)
+    return [
+        Sweep(*cell, summary([reached[job].quality for job in some])) for cell, some in jobs.items()
+    ]

@@ -1,22 +1,20 @@
-"""One training run of the accuracy benchmark, in int8 or in float32, and the cache of results.
+"""One training run of the accuracy benchmark, in int8 or in float32.
 
-In: a `Job` and the folder of the zoo. Out: its accuracy. Runs are kept as lines of JSON, so that a
-benchmark that was cut off goes on where it was.
+In: a `Job` and the folder of the zoo. Out: its accuracy.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from tinytrain.bench.tasks import TASKS, Task
+from tinytrain.bench.tasks import TASKS
 from tinytrain.interp import mean_squares
 from tinytrain.numeric import PROFILE
 from tinytrain.passes.fold_pad import fold_pad
@@ -30,6 +28,7 @@ from tinytrain.pipeline import (
 )
 from tinytrain.reader import read
 from tinytrain.reader.dataset import Dataset
+from tinytrain.search import Score, Trials
 from tinytrain.train import TrainOptions, attach_loss, parse_scheme
 
 FLOAT32 = "float32 reference"
@@ -81,17 +80,8 @@ class Job:
 def run_job(job: Job, zoo: Path) -> float:
     """Train and judge; returns the accuracy in [0, 1]."""
     task = TASKS[job.task]
-    if job.scheme in task.schemes:
-        with TemporaryDirectory(prefix="tinytrain-") as folder:
-            file = Path(folder) / "scheme.toml"
-            file.write_text(task.schemes[job.scheme], encoding="utf-8")
-            return _run(job, task, zoo, str(file))
-    return _run(job, task, zoo, job.scheme)
-
-
-def _run(job: Job, task: Task, zoo: Path, scheme: str) -> float:
     path, data = task.files(zoo)
-    training = Training(path, scheme, job.options)
+    training = Training(path, task.schemes.get(job.scheme, job.scheme), job.options)
     options = RunOptions(epochs=task.epochs, learning_rate=job.rate, seed=job.seed)
     dataset = _dataset(path, data, job)
     if job.kind != FLOAT32:
@@ -132,57 +122,13 @@ def _run_float(training: Training, data: Dataset, run: RunOptions) -> float:
     return trainer.evaluate(data.x_test, data.y_test)
 
 
-class Results:
-    """Results by job, kept in a file as they come.
-
-    Args:
-        path: lines of JSON; made if it is not there. A line cut short is passed over.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._found: dict[str, float] = {}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = path.read_text("utf-8") if path.is_file() else ""
-        self._mend = "" if text.endswith("\n") or not text else "\n"
-        for line in text.splitlines():
-            try:
-                entry = json.loads(line)
-                self._found[entry["key"]] = float(entry["accuracy"])
-            except (ValueError, KeyError, TypeError):
-                continue
-
-    def __contains__(self, job: Job) -> bool:
-        return job.key in self._found
-
-    def __getitem__(self, job: Job) -> float:
-        return self._found[job.key]
-
-    def add(self, job: Job, accuracy: float) -> None:
-        """Keep a result."""
-        self._found[job.key] = accuracy
-        line = json.dumps({"key": job.key, "accuracy": accuracy})
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(self._mend + line + "\n")
-        self._mend = ""
+def accuracy_trials(zoo: Path, kept: Path, workers: int) -> Trials[Job]:
+    """Runs of jobs, of which the results that `kept` holds are not run again."""
+    return Trials(partial(_judge, zoo), kept, workers, key=lambda job: job.key)
 
 
-def run_jobs(jobs: Iterable[Job], zoo: Path, results: Results, workers: int) -> Iterator[Job]:
-    """Run what is not known yet, in parallel; yields each job as it is done."""
-    missing = [job for job in dict.fromkeys(jobs) if job not in results]
-    if workers <= 1 or len(missing) <= 1:
-        for job in missing:
-            results.add(job, run_job(job, zoo))
-            yield job
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        waiting = {pool.submit(run_job, job, zoo): job for job in missing}
-        try:
-            for done in as_completed(waiting):
-                results.add(waiting[done], done.result())
-                yield waiting[done]
-        finally:
-            pool.shutdown(cancel_futures=True)
+def _judge(zoo: Path, job: Job) -> Score:
+    return Score(run_job(job, zoo))
 
 
 def summary(values: Sequence[float]) -> dict[str, Any]:

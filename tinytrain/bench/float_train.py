@@ -10,14 +10,14 @@ step of a whole batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tinytrain.bench.float_net import FloatNet, Values, import_torch
-from tinytrain.ir import Graph, Op
+from tinytrain.ir import Graph, Op, Role, Tensor
 from tinytrain.ops.weight_update import FULL_TAU_RATE
 from tinytrain.train.head import expected_mean_square
 from tinytrain.train.layers import layers_of
@@ -45,6 +45,21 @@ class Trained:
     mask: Any
 
 
+def with_biases(graph: Graph, scheme: Scheme) -> Graph:
+    """The graph with a bias of 0 for each layer that has none and is to train one."""
+    ops, added = [], []
+    for op in graph.ops:
+        choice = scheme.choices.get(op.name)
+        if choice is not None and choice.bias and (len(op.inputs) < 3 or not op.inputs[2]):
+            channels = graph[op.outputs[0]].shape[-1]
+            zeros = np.zeros(channels, np.int32)
+            name = graph.fresh_name(f"{op.name}_bias")
+            added.append(Tensor(name, (channels,), "int32", Role.CONST, data=zeros))
+            op = replace(op, inputs=(*op.inputs[:2], name))
+        ops.append(op)
+    return graph.with_ops(ops, added)
+
+
 class FloatTrainer:
     """One network in training.
 
@@ -63,6 +78,7 @@ class FloatTrainer:
         mean_square: Mapping[str, float],
     ) -> None:
         self._torch = import_torch()
+        graph = with_biases(graph, scheme)
         self._net, self._options = FloatNet(graph), options
         self._parameters: Values = self._net.parameters()
         self._trained: list[Trained] = []
@@ -90,8 +106,6 @@ class FloatTrainer:
             factor = (1 / square if options.normalize else 1.0) / scales**2
             self._trained.append(Trained(op.inputs[1], factor, tau * options.batch, 0.0, mask))
         if choice.bias:
-            if len(op.inputs) < 3 or not op.inputs[2]:
-                raise NotImplementedError("a layer without a bias in the float32 reference")
             out = graph[op.outputs[0]]
             span = 255 * out.q.scale0 if out.dtype == "int8" else 0.0
             limit = options.tau * options.batch * span

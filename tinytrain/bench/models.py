@@ -24,25 +24,12 @@ from tinytrain.pipeline import (
     read_data,
 )
 from tinytrain.reader import read
+from tinytrain.search import Pick
 from tinytrain.toolchain.emulator import EmulatorReport, emulate
 from tinytrain.toolchain.job import Job, JobItem
-from tinytrain.train import TrainOptions
+from tinytrain.train import SchemeTable, TrainOptions
 
-SPARSE_49KB = """\
-bias_last = 20
-
-[[layer]]
-index = 24
-ratio = 0.25
-
-[[layer]]
-index = 27
-ratio = 0.5
-
-[[layer]]
-index = 30
-ratio = 0.5
-"""
+SPARSE_49KB = Pick(20, ((24, 0.25), (27, 0.5), (30, 0.5))).table
 """The scheme "49kb" that MCUNetV3 was published with."""
 
 RATE = 0.01
@@ -58,7 +45,7 @@ class BenchModel:
         name: of the row.
         file: stem of the model's file.
         task: stem of the file with real samples.
-        scheme: "none" counts an inference, a preset or the text of a TOML file a training step.
+        scheme: "none" counts an inference, another one a training step.
         reference: published or measured instructions of another project, by core.
         limit: what this project must reach, by core.
     """
@@ -66,7 +53,7 @@ class BenchModel:
     name: str
     file: str
     task: str
-    scheme: str = "none"
+    scheme: str | SchemeTable = "none"
     classes: int | None = None
     reference: tuple[tuple[str, int], ...] = ()
     limit: tuple[tuple[str, int], ...] = ()
@@ -131,7 +118,7 @@ def bench_model(model: BenchModel, board: Board, zoo: Path) -> Count:
     roomy = replace(board, ram=Region(board.ram.origin, RAM_BYTES),
                     flash=Region(board.flash.origin, RAM_BYTES))  # fmt: skip
     with TemporaryDirectory(prefix="tinytrain-bench-") as folder:
-        prepared, job = _prepare(model, zoo, Path(folder))
+        prepared, job = _prepare(model, zoo)
         project = Path(folder) / "project"
         write_project(generate(prepared.plan, boards=(roomy,), name="bench"), project)
         whole = emulate(project, roomy, job)
@@ -139,13 +126,9 @@ def bench_model(model: BenchModel, board: Board, zoo: Path) -> Count:
     return _count(model, board, prepared, whole, profile)
 
 
-def _prepare(model: BenchModel, zoo: Path, folder: Path) -> tuple[Prepared, Job]:
+def _prepare(model: BenchModel, zoo: Path) -> tuple[Prepared, Job]:
     path = zoo / "models" / f"{model.file}.tflite"
-    scheme = model.scheme
-    if "\n" in scheme:
-        (folder / "scheme.toml").write_text(scheme, encoding="utf-8")
-        scheme = str(folder / "scheme.toml")
-    training = Training(path, scheme, TrainOptions(classes=model.classes))
+    training = Training(path, model.scheme, TrainOptions(classes=model.classes))
     graph = read(path)
     task = zoo / "tasks" / f"{model.task}.npz"
     if model.scheme == "none":

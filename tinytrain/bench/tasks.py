@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tinytrain.bench.models import SPARSE_49KB
 from tinytrain.errors import InputError
+from tinytrain.train import SchemeTable
 
 SCHEMES = ("head", "bias:all", "last:4", "full")
 
@@ -24,14 +25,14 @@ class Task:
         model: stem of the model's file.
         classes: of a fresh classifier; None keeps the model's own.
         epochs: passes over the training samples.
-        schemes: names of further schemes -> the text of a scheme file.
+        schemes: further schemes by name.
     """
 
     name: str
     model: str
     classes: int | None
     epochs: int
-    schemes: Mapping[str, str] = field(default_factory=dict)
+    schemes: Mapping[str, SchemeTable] = field(default_factory=dict)
 
     def files(self, zoo: Path) -> tuple[Path, Path]:
         """Model and data.

@@ -22,7 +22,7 @@ from tinytrain.bench.accuracy import (
     measure,
     sweep,
 )
-from tinytrain.bench.accuracy_runs import FLOAT32, Results
+from tinytrain.bench.accuracy_runs import FLOAT32, accuracy_trials
 from tinytrain.bench.float_net import import_torch
 from tinytrain.bench.tasks import MAIN_TASKS, SCHEMES, TASKS
 from tinytrain.cli.options import json_option, zoo_option
@@ -70,18 +70,18 @@ def accuracy(
     \b
     Example: tinytrain bench accuracy --zoo zoo --task kws_digits --scheme full --batch 1 --batch 8
     """
-    results = Results(cache or cache_dir() / "accuracy.jsonl")
+    trials = accuracy_trials(zoo, cache or cache_dir() / "accuracy.jsonl", workers)
     names = tasks or MAIN_TASKS
     with progress("runs") as advance:
         if sweeping:
-            swept = sweep(names, seeds, RATES, zoo, results, workers, advance)
+            swept = sweep(names, seeds, RATES, trials, advance)
             document: dict[str, Any] = {"rates": [row.as_dict() for row in swept]}
         else:
             kinds = KINDS if not no_reference else (INT16, INT8)
             if not no_reference:
                 import_torch()
             plan = Plan(names, schemes or SCHEMES, batches, kinds, seeds)
-            rows = measure(plan, zoo, results, workers, advance)
+            rows = measure(plan, trials, advance)
             document = {"rows": [row.as_dict() for row in rows]}
     if write:
         keep(write, document)

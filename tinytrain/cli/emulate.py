@@ -85,7 +85,7 @@ def emulate(
     document = {
         "model": training.model.name,
         "board": board.name,
-        "scheme": training.scheme,
+        "scheme": training.scheme_name,
         **result.as_dict(),
         "simulator_state_sha256": simulated,
         "equal": result.state_sha256 == simulated,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -107,25 +106,13 @@ def _stages() -> Iterator[Callable[[str], Any]]:
 def with_scheme(
     training: Training, data: Path | None, board_name: str | None, run: RunOptions | None = None
 ) -> Training:
-    """`auto_scheme` for as long as the command runs."""
-    chosen: Training = click.get_current_context().with_resource(
-        auto_scheme(training, data, board_name, run)
-    )
-    return chosen
-
-
-@contextmanager
-def auto_scheme(
-    training: Training, data: Path | None, board_name: str | None, run: RunOptions | None
-) -> Iterator[Training]:
     """The training with `auto` replaced by the scheme that a search finds; others as they are.
 
     Raises:
         UsageError: the command was not given samples or a board.
     """
     if training.scheme != "auto":
-        yield training
-        return
+        return training
     if data is None or board_name is None:
         missing = "--data" if data is None else "--board"
         raise UsageError(
@@ -137,10 +124,7 @@ def auto_scheme(
     with _stages() as stage:
         study = run_search(training, data, get_board(board_name), run or RunOptions(), stage=stage)
     print(f"auto: {study.best.pick} ({study.best.name})", file=sys.stderr)
-    with TemporaryDirectory(prefix="tinytrain-") as folder:
-        path = Path(folder) / "auto.toml"
-        path.write_text(scheme_text(study, training, board_name), encoding="utf-8")
-        yield replace(training, scheme=str(path))
+    return replace(training, scheme=study.best.pick.table)
 
 
 def scheme_text(study: Study, training: Training, board_name: str) -> str:

@@ -10,53 +10,56 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 LIMIT = 20_000
 
+K = TypeVar("K")
+
 
 @dataclass(frozen=True)
-class Option:
+class Option(Generic[K]):
     """One choice of a group: what it brings, and what it costs."""
 
-    key: object
+    key: K
     gain: float
     cost: int
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Generic[K]):
     """A pick of the front: at most one option a group."""
 
     gain: float
     cost: int
-    keys: tuple[object, ...]
+    keys: tuple[K, ...]
 
 
 @dataclass(frozen=True)
-class Front:
+class Front(Generic[K]):
     """Points by rising cost and gain.
 
     Attributes:
         gap: gain that a better pick may have beyond the front's at the same cost; 0 is proof.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[Point[K], ...]
     gap: float
 
-    def best(self, budget: int) -> Point | None:
+    def best(self, budget: int) -> Point[K] | None:
         """The point of the largest gain within a budget."""
         fitting = [point for point in self.points if point.cost <= budget]
         return fitting[-1] if fitting else None
 
 
-def pareto_front(groups: Iterable[Sequence[Option]], limit: int = LIMIT) -> Front:
+def pareto_front(groups: Iterable[Sequence[Option[K]]], limit: int = LIMIT) -> Front[K]:
     """Every pick that no other one beats; nothing at all is one of them.
 
     Args:
         groups: of each at most one option is picked; options with no gain are never picked.
         limit: points above which the front is thinned.
     """
-    points = [Point(0.0, 0, ())]
+    points: list[Point[K]] = [Point(0.0, 0, ())]
     gap = 0.0
     for group in groups:
         useful = [option for option in group if option.gain > 0]
@@ -76,15 +79,15 @@ def pareto_front(groups: Iterable[Sequence[Option]], limit: int = LIMIT) -> Fron
     return Front(tuple(points), gap)
 
 
-def _undominated(points: list[Point]) -> list[Point]:
-    kept: list[Point] = []
+def _undominated(points: list[Point[K]]) -> list[Point[K]]:
+    kept: list[Point[K]] = []
     for point in sorted(points, key=lambda p: (p.cost, -p.gain, len(p.keys))):
         if not kept or point.gain > kept[-1].gain:
             kept.append(point)
     return kept
 
 
-def _thin(points: list[Point], limit: int) -> list[Point]:
+def _thin(points: list[Point[K]], limit: int) -> list[Point[K]]:
     """At most `limit`, evenly by gain; the ends stay."""
     low, high = points[0].gain, points[-1].gain
     kept = [points[0]]

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tinytrain.ir import Graph
+from tinytrain.train import SchemeTable
 from tinytrain.train.layers import Layer, layers_of
+from tinytrain.train.scheme import is_trained_whole
 
 RATIOS = (0.125, 0.25, 0.5, 1.0)
 
@@ -32,6 +34,12 @@ class Pick:
         kept = [(i, r) for i, r in self.weights if i != index]
         return replace(self, weights=tuple(sorted([*kept, (index, ratio)])))
 
+    @property
+    def table(self) -> SchemeTable:
+        """As a scheme."""
+        rows = [{"index": i} | ({"ratio": r} if r < 1 else {}) for i, r in self.weights]
+        return SchemeTable(str(self), {"bias_last": self.bias_last, "layer": rows})
+
     def toml(self, comment: str = "") -> str:
         """The text of a scheme file.
 
@@ -39,10 +47,10 @@ class Pick:
             comment: lines for people at its head.
         """
         lines = [f"# {line}" for line in comment.splitlines()]
-        lines.append(f"bias_last = {self.bias_last}")
-        for index, ratio in self.weights:
-            lines += ["", "[[layer]]", f"index = {index}"]
-            lines += [f"ratio = {ratio:g}"] if ratio < 1 else []
+        table = self.table.table
+        lines.append(f"bias_last = {table['bias_last']}")
+        for row in table["layer"]:
+            lines += ["", "[[layer]]", *(f"{key} = {value:g}" for key, value in row.items())]
         return "\n".join(lines) + "\n"
 
     def __str__(self) -> str:
@@ -59,8 +67,7 @@ def options_of(graph: Graph) -> dict[int, tuple[float, ...]]:
 def _ratios(layer: Layer, graph: Graph) -> tuple[float, ...]:
     """Ratios with different numbers of channels; a depthwise layer with a multiplier has one."""
     count = graph[layer.weights].shape[-1]
-    depthwise = layer.op.kind == "depthwise_conv2d"
-    if depthwise and graph[layer.op.inputs[0]].shape[-1] != count:
+    if is_trained_whole(layer, graph):
         return (1.0,)
     found: dict[int, float] = {}
     for ratio in RATIOS:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
@@ -24,11 +24,11 @@ class Score:
 
     Attributes:
         quality: accuracy, or the negative mean squared error.
-        loss: mean cross-entropy, or mean squared error: finer than accuracy.
+        loss: mean cross-entropy, or mean squared error: finer than accuracy; 0 if not asked for.
     """
 
     quality: float
-    loss: float
+    loss: float = 0.0
 
 
 class Trials(Generic[K]):
@@ -39,12 +39,19 @@ class Trials(Generic[K]):
         kept: lines of JSON, made if not there.
         workers: processes.
         end: on the monotonic clock; no trial starts after it.
+        key: what tells trials apart in the file; all that repr() says unless given.
     """
 
     def __init__(
-        self, run: Callable[[K], Score], kept: Path, workers: int, end: float | None
+        self,
+        run: Callable[[K], Score],
+        kept: Path,
+        workers: int,
+        end: float | None = None,
+        key: Callable[[K], str] = repr,
     ) -> None:
         self._run, self._kept, self._workers, self._end = run, kept, workers, end
+        self._text = key
         self._known: dict[str, Score] = {}
         kept.parent.mkdir(parents=True, exist_ok=True)
         text = kept.read_text("utf-8") if kept.is_file() else ""
@@ -66,10 +73,10 @@ class Trials(Generic[K]):
     ) -> dict[K, Score]:
         """The score of each trial; those for which time was up are missing."""
         trials = list(dict.fromkeys(wanted))
-        missing = [t for t in trials if _key(t) not in self._known]
+        missing = [t for t in trials if self._key(t) not in self._known]
         if missing:
             self._run_all(missing, progress)
-        return {t: self._known[_key(t)] for t in trials if _key(t) in self._known}
+        return {t: self._known[self._key(t)] for t in trials if self._key(t) in self._known}
 
     def _run_all(self, missing: Sequence[K], progress: Callable[[int, int], None] | None) -> None:
         if self._workers <= 1 or len(missing) == 1:
@@ -95,16 +102,15 @@ class Trials(Generic[K]):
             finally:
                 pool.shutdown(cancel_futures=True)
 
+    def _key(self, trial: K) -> str:
+        return hashlib.sha256(self._text(trial).encode()).hexdigest()[:24]
+
     def _keep(self, trial: K, score: Score) -> None:
-        self._known[_key(trial)] = score
-        line = json.dumps({"key": _key(trial), **vars(score)})
+        self._known[self._key(trial)] = score
+        line = json.dumps({"key": self._key(trial), **vars(score)})
         with self._kept.open("a", encoding="utf-8") as file:
             file.write(self._mend + line + "\n")
         self._mend = ""
-
-
-def _key(trial: Any) -> str:
-    return hashlib.sha256(repr(trial).encode()).hexdigest()[:24]
 
 
 def mean(scores: Sequence[Score]) -> Score:

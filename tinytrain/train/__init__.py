@@ -3,6 +3,15 @@
 from tinytrain.train.autodiff import differentiate
 from tinytrain.train.head import attach_loss
 from tinytrain.train.options import TrainOptions
-from tinytrain.train.scheme import Scheme, parse_scheme
+from tinytrain.train.scheme import Scheme, SchemeTable, parse_scheme
+from tinytrain.train.training import Training
 
-__all__ = ["Scheme", "TrainOptions", "attach_loss", "differentiate", "parse_scheme"]
+__all__ = [
+    "Scheme",
+    "SchemeTable",
+    "TrainOptions",
+    "Training",
+    "attach_loss",
+    "differentiate",
+    "parse_scheme",
+]

@@ -63,8 +63,21 @@ class Scheme:
     choices: Mapping[str, Choice]
 
 
-def parse_scheme(text: str, graph: Graph) -> Scheme:
-    """Resolve a preset or a file against a graph whose head is in place.
+@dataclass(frozen=True)
+class SchemeTable:
+    """What a scheme file holds, without a file.
+
+    Attributes:
+        name: for people.
+        table: see above; as TOML or JSON would give it.
+    """
+
+    name: str
+    table: Mapping[str, Any]
+
+
+def parse_scheme(given: str | SchemeTable, graph: Graph) -> Scheme:
+    """Resolve a preset, a file or its content against a graph whose head is in place.
 
     Raises:
         UsageError: an unknown preset. InputError: a file that does not fit the graph.
@@ -72,6 +85,9 @@ def parse_scheme(text: str, graph: Graph) -> Scheme:
     layers = layers_of(graph)
     if not layers:
         raise InputError("no-layers", "train", "the model has no layer with weights to train")
+    if isinstance(given, SchemeTable):
+        return _from_table(given, given.name, layers, graph)
+    text = given
     if text == "none":
         return Scheme("none", {})
     head, before = layers[-1], layers[:-1]
@@ -88,13 +104,13 @@ def parse_scheme(text: str, graph: Graph) -> Scheme:
         return Scheme(text, chosen | _choose(before[-count:], weights=preset == "last"))
     path = Path(text)
     if path.suffix in (".toml", ".json") or _is_file(path):
-        return _from_file(path, layers, graph)
+        return _from_table(SchemeTable(path.name, _table(path)), text, layers, graph)
     if text == "auto":
         raise UsageError(
             "unresolved-scheme",
             "train",
             "the scheme auto has to be found first",
-            hint="run `tinytrain search`, or tinytrain.auto.search, and take the file it gives",
+            hint="run `tinytrain search`, or tinytrain.auto.search, and take what it gives",
         )
     raise UsageError(
         "unknown-scheme", "train", f"unknown scheme {text!r}", hint=f"choose {PRESETS}"
@@ -151,38 +167,38 @@ def _choose(layers: tuple[Layer, ...], *, weights: bool) -> dict[str, Choice]:
     return {layer.op.name: Choice(layer.op.name, weights, True) for layer in layers}
 
 
-def _from_file(path: Path, layers: tuple[Layer, ...], graph: Graph) -> Scheme:
-    table = _table(path)
+def _from_table(given: SchemeTable, where: str, layers: tuple[Layer, ...], graph: Graph) -> Scheme:
+    table = given.table
     if is_published(table):
-        table = scheme_table(table, lambda message: _bad(path, message))
+        table = scheme_table(table, lambda message: _bad(where, message))
     unknown = set(table) - _FILE_KEYS
     if unknown:
-        raise _bad(path, f"unknown keys {sorted(unknown)}; known are {sorted(_FILE_KEYS)}")
+        raise _bad(where, f"unknown keys {sorted(unknown)}; known are {sorted(_FILE_KEYS)}")
     head, before = layers[-1], layers[:-1]
     chosen: dict[str, Choice] = {}
-    if _flag(path, table, "head", True):
+    if _flag(where, table, "head", True):
         chosen[head.op.name] = Choice(head.op.name, True, True)
     last = table.get("bias_last", 0)
     if last == "all":
         last = len(before)
     if not isinstance(last, int) or isinstance(last, bool) or not 0 <= last <= len(before):
-        raise _bad(path, f'bias_last must be 0 to {len(before)}, or "all"')
+        raise _bad(where, f'bias_last must be 0 to {len(before)}, or "all"')
     chosen |= _choose(before[len(before) - last :], weights=False)
     rows = table.get("layer", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise _bad(path, "write each trained layer as a [[layer]] table")
+        raise _bad(where, "write each trained layer as a [[layer]] table")
     named: set[str] = set()
     for row in rows:
-        choice = _from_row(path, row, layers, graph)
+        choice = _from_row(where, row, layers, graph)
         if choice.op in named:
-            raise _bad(path, f"layer {choice.op} is listed twice")
+            raise _bad(where, f"layer {choice.op} is listed twice")
         named.add(choice.op)
         earlier = chosen.get(choice.op)
         bias = choice.bias or (earlier is not None and earlier.bias)
         chosen[choice.op] = replace(choice, bias=bias)
     if not any(choice.weights or choice.bias for choice in chosen.values()):
-        raise _bad(path, "nothing is trained")
-    return Scheme(path.name, chosen)
+        raise _bad(where, "nothing is trained")
+    return Scheme(given.name, chosen)
 
 
 def _table(path: Path) -> Mapping[str, Any]:
@@ -200,76 +216,76 @@ def _table(path: Path) -> Mapping[str, Any]:
         ) from error
     except (ValueError, RecursionError) as error:  # a decoding error is a ValueError
         kind = "JSON" if is_json else "TOML"
-        raise _bad(path, f"not a {kind} file: {error}") from error
+        raise _bad(str(path), f"not a {kind} file: {error}") from error
     if not isinstance(table, dict):
-        raise _bad(path, "not a table")
+        raise _bad(str(path), "not a table")
     return table
 
 
 def _from_row(
-    path: Path, row: Mapping[str, Any], layers: tuple[Layer, ...], graph: Graph
+    where: str, row: Mapping[str, Any], layers: tuple[Layer, ...], graph: Graph
 ) -> Choice:
     unknown = set(row) - _LAYER_KEYS
     if unknown:
         raise _bad(
-            path, f"unknown keys {sorted(unknown)} of a layer; known are {sorted(_LAYER_KEYS)}"
+            where, f"unknown keys {sorted(unknown)} of a layer; known are {sorted(_LAYER_KEYS)}"
         )
-    layer = _find(path, row, layers)
-    weights = _flag(path, row, "weights", True)
-    channels = _channels(path, row, layer, graph)
+    layer = _find(where, row, layers)
+    weights = _flag(where, row, "weights", True)
+    channels = _channels(where, row, layer, graph)
     if channels and not weights:
-        raise _bad(path, f"layer {layer.op.name}: channels without weights")
-    return Choice(layer.op.name, weights, _flag(path, row, "bias", False), channels)
+        raise _bad(where, f"layer {layer.op.name}: channels without weights")
+    return Choice(layer.op.name, weights, _flag(where, row, "bias", False), channels)
 
 
-def _find(path: Path, row: Mapping[str, Any], layers: tuple[Layer, ...]) -> Layer:
+def _find(where: str, row: Mapping[str, Any], layers: tuple[Layer, ...]) -> Layer:
     index, name = row.get("index"), row.get("name")
     if isinstance(index, int) and not isinstance(index, bool) and name is None:
         if 0 <= index < len(layers):
             return layers[index]
-        raise _bad(path, f"layer index {index} is not 0 to {len(layers) - 1}")
+        raise _bad(where, f"layer index {index} is not 0 to {len(layers) - 1}")
     if isinstance(name, str) and index is None:
         for layer in layers:
             if name in (layer.op.name, layer.weights, *layer.op.outputs):
                 return layer
-        raise _bad(path, f"no layer named {name!r}; see: tinytrain inspect")
-    raise _bad(path, "each layer needs either an index (a number) or a name")
+        raise _bad(where, f"no layer named {name!r}; see: tinytrain inspect")
+    raise _bad(where, "each layer needs either an index (a number) or a name")
 
 
-def _channels(path: Path, row: Mapping[str, Any], layer: Layer, graph: Graph) -> tuple[int, ...]:
+def _channels(where: str, row: Mapping[str, Any], layer: Layer, graph: Graph) -> tuple[int, ...]:
     """The trained input channels, ascending; () for all."""
-    where = f"layer {layer.op.name}"
+    which = f"layer {layer.op.name}"
     if "channels" not in row and "ratio" not in row:
         return ()
     if "channels" in row and "ratio" in row:
-        raise _bad(path, f"{where}: give channels or ratio, not both")
+        raise _bad(where, f"{which}: give channels or ratio, not both")
     weights = graph[layer.weights]
     count = weights.shape[-1]
     if is_trained_whole(layer, graph):
         raise _bad(
-            path,
-            f"{where}: a depthwise convolution with a multiplier is trained whole or not at all",
+            where,
+            f"{which}: a depthwise convolution with a multiplier is trained whole or not at all",
         )
     if "ratio" in row:
         ratio = row["ratio"]
         if not isinstance(ratio, (int, float)) or isinstance(ratio, bool) or not 0 < ratio <= 1:
-            raise _bad(path, f"{where}: ratio must be above 0 and at most 1")
+            raise _bad(where, f"{which}: ratio must be above 0 and at most 1")
         chosen = largest_channels(weights, max(1, round(count * ratio)))
         return () if len(chosen) == count else chosen
     given = row["channels"]
     if not isinstance(given, list) or not given or not all(type(c) is int for c in given):
-        raise _bad(path, f"{where}: channels must be a list of integers")
+        raise _bad(where, f"{which}: channels must be a list of integers")
     if len(set(given)) != len(given) or not all(0 <= c < count for c in given):
-        raise _bad(path, f"{where}: channels must be different and 0 to {count - 1}")
+        raise _bad(where, f"{which}: channels must be different and 0 to {count - 1}")
     return () if len(given) == count else tuple(sorted(given))
 
 
-def _flag(path: Path, row: Mapping[str, Any], key: str, default: bool) -> bool:
+def _flag(where: str, row: Mapping[str, Any], key: str, default: bool) -> bool:
     value = row.get(key, default)
     if not isinstance(value, bool):
-        raise _bad(path, f"{key} must be true or false")
+        raise _bad(where, f"{key} must be true or false")
     return value
 
 
-def _bad(path: Path, message: str) -> InputError:
-    return InputError("bad-scheme", "train", message, where=str(path))
+def _bad(where: str, message: str) -> InputError:
+    return InputError("bad-scheme", "train", message, where=where)
