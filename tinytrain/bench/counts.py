@@ -15,6 +15,9 @@ from tinytrain.bench.models import Count
 TOLERANCE = 0.02
 """A total may grow by this fraction before it counts as a regression."""
 
+RESOLUTION = 40
+"""Instructions to which the emulator counts."""
+
 
 def as_totals(counts: Iterable[Count]) -> dict[str, int]:
     """``<name>/<board>`` -> instructions."""
@@ -41,10 +44,10 @@ def read_counts(path: Path) -> dict[str, int]:
 
 
 def compare_counts(kept: Mapping[str, int], measured: Mapping[str, int]) -> list[str]:
-    """Return one line for each total that grew by more than `TOLERANCE`; empty is good."""
+    """Return one line for each total that grew by more than both; empty is good."""
     return [
         f"{name}: {measured[name]:,} instructions, {before:,} before"
         f" ({measured[name] / before - 1:+.1%})"
         for name, before in sorted(kept.items())
-        if name in measured and measured[name] > before * (1 + TOLERANCE)
+        if name in measured and measured[name] > before * (1 + TOLERANCE) + RESOLUTION
     ]

@@ -3,6 +3,14 @@
 
 #define TT_BIAS_MAX ((1 << 30) - 1)
 
+static int32_t saturated(int64_t value)
+{
+    if (value > TT_BIAS_MAX) {
+        return TT_BIAS_MAX;
+    }
+    return value < -TT_BIAS_MAX ? -TT_BIAS_MAX : (int32_t)value;
+}
+
 /* -sum * step in whole units, rounded stochastically, saturated. */
 static int32_t bias_delta(int32_t sum, tt_step_multiplier step, uint32_t draw)
 {
@@ -18,18 +26,33 @@ static int32_t bias_delta(int32_t sum, tt_step_multiplier step, uint32_t draw)
                                           : (int64_t)(draw >> (32 - shift));
         product = (product + noise) >> shift;
     }
-    if (product > TT_BIAS_MAX) {
-        return TT_BIAS_MAX;
-    }
-    return product < -TT_BIAS_MAX ? -TT_BIAS_MAX : (int32_t)product;
+    return saturated(product);
 }
 
-static int32_t bounded(const tt_bias_update_params *params, int32_t c, int32_t delta)
+/* What the biases of a layer share: the size of a step, and its random stream. */
+typedef struct tt_bias_step {
+    float size;
+    uint32_t key;
+} tt_bias_step;
+
+static tt_bias_step begin(const tt_bias_update_params *params, const tt_bias_update_io *io,
+                          const tt_step *step)
 {
-    if (params->limits == NULL) {
-        return delta;
+    const float scale = *io->first_scale * (*io->folded_scale * params->gain);
+    const tt_bias_step result = {scale * step->learning_rate, tt_stream_key(step, params->stream)};
+    return result;
+}
+
+/* A step of bias c, whose folded errors add up to `sum`. */
+static void move_bias(const tt_bias_update_params *params, const tt_bias_update_io *io, int32_t c,
+                      int32_t sum, tt_bias_step step)
+{
+    const tt_step_multiplier multiplier = tt_step_multiplier_of(step.size * params->factors[c]);
+    int32_t delta = bias_delta(sum, multiplier, tt_random_at(step.key + (uint32_t)c * TT_GOLDEN));
+    if (params->limits != NULL) {
+        delta = tt_clamp(delta, -params->limits[c], params->limits[c]);
     }
-    return tt_clamp(delta, -params->limits[c], params->limits[c]);
+    io->bias[c] = saturated((int64_t)io->bias[c] + delta);
 }
 
 /* Of channel c over all positions; channels come in turn, `sums` keeps those of four. */
@@ -59,18 +82,9 @@ void tt_bias_update(const tt_bias_update_params *params, const tt_bias_update_io
     if (!step->apply) {
         return;
     }
-    const float base =
-        (*io->first_scale * (*io->folded_scale * params->gain)) * step->learning_rate;
-    uint32_t counter = tt_stream_key(step, params->stream);
+    const tt_bias_step common = begin(params, io, step);
     int32_t sums[4] = {0, 0, 0, 0};
     for (int32_t c = 0; c < params->channels; c++) {
-        const int32_t sum = sum_of(params, io, c, sums);
-        const tt_step_multiplier multiplier = tt_step_multiplier_of(base * params->factors[c]);
-        const int32_t delta = bias_delta(sum, multiplier, tt_random_at(counter));
-        counter += TT_GOLDEN;
-        const int64_t moved = (int64_t)io->bias[c] + bounded(params, c, delta);
-        io->bias[c] = moved > TT_BIAS_MAX    ? TT_BIAS_MAX
-                      : moved < -TT_BIAS_MAX ? -TT_BIAS_MAX
-                                             : (int32_t)moved;
+        move_bias(params, io, c, sum_of(params, io, c, sums), common);
     }
 }

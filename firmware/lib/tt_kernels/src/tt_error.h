@@ -80,6 +80,24 @@ static inline int8_t tt_error_next(tt_error_requantizer *r, int32_t accumulator)
 }
 #endif
 
+/* What two errors of different scales are multiplied by, Q14, to be added; real size of the sum's
+ * unit. */
+typedef struct tt_error_weights {
+    int32_t a, b;
+    float unit;
+} tt_error_weights;
+
+static inline tt_error_weights tt_error_weights_of(float scale_a, float scale_b)
+{
+    const float largest = scale_b > scale_a ? scale_b : scale_a;
+    tt_error_weights weights = {1 << 14, 1 << 14, largest * 0x1p-14f};
+    if (largest != 0.0f) {
+        weights.a = (int32_t)((scale_a / largest) * 16384.0f + 0.5f);
+        weights.b = (int32_t)((scale_b / largest) * 16384.0f + 0.5f);
+    }
+    return weights;
+}
+
 /* The scale of the errors, given that of the accumulator. */
 static inline float tt_error_scale(const tt_error_requantizer *r, float accumulator_scale)
 {

@@ -28,21 +28,13 @@ void tt_bias_update(const tt_bias_update_params *params, const tt_bias_update_io
         tt_bias_update_portable(params, io, step);
         return;
     }
-    const float base =
-        (*io->first_scale * (*io->folded_scale * params->gain)) * step->learning_rate;
-    const uint32_t key = tt_stream_key(step, params->stream);
+    const tt_bias_step common = begin(params, io, step);
     int32_t sums[TT_LANES] = {0};
     for (int32_t c = 0; c < params->channels; c++) {
         if (c % TT_LANES == 0) {
             sum_lanes(params, io->folded + c, params->channels - c, sums);
         }
-        const tt_step_multiplier multiplier = tt_step_multiplier_of(base * params->factors[c]);
-        const int32_t delta =
-            bias_delta(sums[c % TT_LANES], multiplier, tt_random_at(key + (uint32_t)c * TT_GOLDEN));
-        const int64_t moved = (int64_t)io->bias[c] + bounded(params, c, delta);
-        io->bias[c] = moved > TT_BIAS_MAX    ? TT_BIAS_MAX
-                      : moved < -TT_BIAS_MAX ? -TT_BIAS_MAX
-                                             : (int32_t)moved;
+        move_bias(params, io, c, sums[c % TT_LANES], common);
     }
 }
 

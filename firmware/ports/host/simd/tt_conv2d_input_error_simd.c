@@ -65,17 +65,14 @@ TT_AVX2 static void stage_errors(int16_t *row, const tt_conv2d_input_error_param
     for (int32_t t = 0; t < phase->taps; t++) {
         const int32_t ky = phase->tap[t] / w->kernel_w;
         const int32_t kx = phase->tap[t] % w->kernel_w;
-        const int32_t down = y + w->pad_h - ky * w->dilation_h;
-        const int32_t across = x + w->pad_w - kx * w->dilation_w;
+        const int32_t position = tt_reached_through(w, y, x, ky, kx);
         int16_t *const to = row + t * 2 * phase->pairs_each;
-        if (down < 0 || across < 0 || down / w->stride_h >= w->out_h ||
-            across / w->stride_w >= w->out_w) {
+        if (position < 0) {
             memset(to, 0, (size_t)(2 * phase->pairs_each) * sizeof *to);
             continue;
         }
         to[2 * phase->pairs_each - 1] = 0;
-        tt_widen(to, folded + (down / w->stride_h * w->out_w + across / w->stride_w) * p->out_c,
-                 p->out_c, 0);
+        tt_widen(to, folded + position * p->out_c, p->out_c, 0);
     }
 }
 

@@ -23,17 +23,12 @@ static int32_t find_taps(const tt_window *w, int32_t y, int32_t x, int32_t *posi
 {
     int32_t count = 0;
     for (int32_t ky = 0; ky < w->kernel_h; ky++) {
-        const int32_t down = y + w->pad_h - ky * w->dilation_h;
-        if (down < 0 || down % w->stride_h != 0 || down / w->stride_h >= w->out_h) {
-            continue;
-        }
         for (int32_t kx = 0; kx < w->kernel_w; kx++) {
-            const int32_t across = x + w->pad_w - kx * w->dilation_w;
-            if (across < 0 || across % w->stride_w != 0 || across / w->stride_w >= w->out_w) {
-                continue;
+            const int32_t position = tt_reached_through(w, y, x, ky, kx);
+            if (position >= 0) {
+                positions[count] = position;
+                taps[count++] = ky * w->kernel_w + kx;
             }
-            positions[count] = down / w->stride_h * w->out_w + across / w->stride_w;
-            taps[count++] = ky * w->kernel_w + kx;
         }
     }
     return count;

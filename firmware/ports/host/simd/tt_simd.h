@@ -27,6 +27,19 @@
 
 static inline bool tt_has_avx2(void) { return __builtin_cpu_supports("avx2") != 0; }
 
+/* The output position that reads input position (y, x) through a tap, or -1. */
+static inline int32_t tt_reached_through(const tt_window *w, int32_t y, int32_t x, int32_t ky,
+                                         int32_t kx)
+{
+    const int32_t down = y + w->pad_h - ky * w->dilation_h;
+    const int32_t across = x + w->pad_w - kx * w->dilation_w;
+    if (down < 0 || down % w->stride_h != 0 || down / w->stride_h >= w->out_h || across < 0 ||
+        across % w->stride_w != 0 || across / w->stride_w >= w->out_w) {
+        return -1;
+    }
+    return down / w->stride_h * w->out_w + across / w->stride_w;
+}
+
 /* ---- bytes ---- */
 
 /* Up to eight bytes; the rest is 0. */
