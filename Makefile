@@ -4,6 +4,7 @@ BIN := .venv/bin
 C_FILES = $(shell find firmware tests -name '*.[ch]' -not -path '*golden*')
 PYTHON_FOLDERS := tinytrain codegen tests scripts
 ARGS ?=
+KERNEL_BOARDS := --board mps2-an386 --board mps2-an500 --board mps3-an547
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -41,7 +42,7 @@ bench: .venv/ready-test ## count instructions and bytes of the models at hand, i
 	@$(BIN)/python scripts/bench.py $(ARGS)
 
 bench-compare: .venv/ready-test ## fail where a count in bench/counts.json grew by more than 2 %; needs the zoo
-	@$(BIN)/tinytrain bench kernels --compare bench/counts.json
+	@$(BIN)/tinytrain bench kernels $(KERNEL_BOARDS) --compare bench/counts.json
 	@$(BIN)/tinytrain bench models --compare bench/counts.json $(ARGS)
 
 fuzz: .venv/ready-test ## damaged model files, then damaged frames of the link; ARGS="--seconds 600"

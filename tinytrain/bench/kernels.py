@@ -135,6 +135,16 @@ def bench_layer(layer: BenchLayer, board: Board, *, portable: bool = False) -> l
     return found
 
 
+def layer_macs(layer: BenchLayer) -> dict[str, int]:
+    """Operator -> multiply-accumulates of a layer's operators; nothing is built."""
+    graph = _prepare(layer)[0].plan.graph
+    return {
+        op.kind: definition(op).macs(op, graph)
+        for op in graph.ops
+        if op.name == LAYER or op.name.startswith(f"{LAYER}_")
+    }
+
+
 def _roomy(board: Board) -> Board:
     """The board with as much of ROOM_BYTES as the emulator has."""
     ram = flash = ROOM_BYTES
