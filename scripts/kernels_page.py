@@ -4,7 +4,6 @@ whether they are current. `tinytrain bench kernels --board NAME --write bench/co
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -65,8 +64,9 @@ def main() -> int:
         text = path.read_text("utf-8")
         start = f"<!-- {mark}: scripts/kernels_page.py -->\n"
         fresh = start + "\n".join(table(counts)) + "\n<!-- end -->"
-        written = re.sub(re.escape(start) + ".*?<!-- end -->", lambda _, new=fresh: new, text,
-                         flags=re.DOTALL)  # fmt: skip
+        before, _, rest = text.partition(start)
+        _, _, after = rest.partition("<!-- end -->")
+        written = before + fresh + after
         if written != text:
             stale.append(name)
         if "--check" not in sys.argv[1:]:

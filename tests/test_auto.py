@@ -96,7 +96,7 @@ def test_the_gradient_criterion_takes_one_pass(
     monkeypatch.setattr(auto, "run_trial", counted)
     study = run(data, tmp_path / "kept.jsonl", criterion="gradient")
     assert taken and auto.SHORT_STEPS not in taken
-    weights = {k: v for k, v in study.contributions.items() if not k.startswith("bias")}
+    weights = {k: v for k, v in study.contributions.items() if k.startswith("w")}
     assert weights and all(value > 0 for value in weights.values())
 
 

@@ -333,12 +333,11 @@ class _Search:
 
         ranked = halve(picks, ROUNDS, measure, lambda pick: self._size(pick).sram_bytes)
         if not ranked:
-            head = picks[-1] if picks else Pick()
             raise InputError(
                 "no-time",
                 "search",
                 "time was up before any scheme had been trained",
-                hint=f"allow more time; what was measured so far is kept ({head} was next)",
+                hint="allow more time: what was measured so far is kept",
             )
         return ranked, calls == sum(ROUNDS) and not trials.late
 

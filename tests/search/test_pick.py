@@ -50,7 +50,7 @@ def test_options_make_a_difference_each() -> None:
 def test_weights_of_a_layer_are_taken_once() -> None:
     pick = Pick(2).with_weights(3, 0.5).with_weights(1, 1.0).with_weights(3, 0.25)
     assert pick.weights == ((1, 1.0), (3, 0.25))
-    assert str(pick) == "bias:2 1 3:0.25" and str(Pick()) == "head"
+    assert str(pick) == "bias:2 w1 w3:0.25" and str(Pick()) == "head"
 
 
 def test_bias_counts_double_up_to_all() -> None:

@@ -44,7 +44,7 @@ def read_counts(path: Path) -> dict[str, int]:
 
 
 def compare_counts(kept: Mapping[str, int], measured: Mapping[str, int]) -> list[str]:
-    """Return one line for each that grew by more than `TOLERANCE` and `RESOLUTION`; empty is good."""
+    """One line for each that grew by more than `TOLERANCE` and `RESOLUTION`; empty is good."""
     return [
         f"{name}: {measured[name]:,} instructions, {before:,} before"
         f" ({measured[name] / before - 1:+.1%})"

@@ -7,15 +7,15 @@ builds firmware and runs it; it prints nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from codegen import generate, write_project
-from tinytrain.bench.profile import op_counts
-from tinytrain.boards import Board, Region
+from tinytrain.bench.profile import op_counts, roomy_board
+from tinytrain.boards import Board
 from tinytrain.ir import Attr, Graph, Op, Role, Tensor
 from tinytrain.numeric.quantize import Quant
 from tinytrain.ops.base import definition
@@ -25,7 +25,6 @@ from tinytrain.toolchain.elf import read_object_code_bytes
 from tinytrain.toolchain.emulator import JOB_SUFFIX, emulate
 from tinytrain.toolchain.job import training_job
 
-ROOM_BYTES = 0x40_0000
 CLASSES = 10
 SAMPLES = 24
 STEPS = 3
@@ -111,7 +110,7 @@ def bench_layer(layer: BenchLayer, board: Board, *, portable: bool = False) -> l
     Raises:
         ToolError: a tool is missing or failed.
     """
-    roomy = _roomy(board)
+    roomy = roomy_board(board)
     prepared, data = _prepare(layer)
     job = training_job(data.x_train[:STEPS], data.y_train[:STEPS], RATE)
     flags = ("-DTT_PORTABLE",) if portable else ()
@@ -143,18 +142,6 @@ def layer_macs(layer: BenchLayer) -> dict[str, int]:
         for op in graph.ops
         if op.name == LAYER or op.name.startswith(f"{LAYER}_")
     }
-
-
-def _roomy(board: Board) -> Board:
-    """The board with as much of ROOM_BYTES as the emulator has."""
-    ram = flash = ROOM_BYTES
-    if board.emulator is not None:
-        ram, flash = (
-            min(ROOM_BYTES, n) for n in (board.emulator.ram_bytes, board.emulator.flash_bytes)
-        )
-    return replace(
-        board, ram=Region(board.ram.origin, ram), flash=Region(board.flash.origin, flash)
-    )
 
 
 def _text_bytes(project: Path, board: Board) -> dict[str, int]:

@@ -6,15 +6,15 @@ it; it prints nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from codegen import generate, write_project
-from tinytrain.bench.profile import OpCount, op_counts
-from tinytrain.boards import Board, Region
+from tinytrain.bench.profile import OpCount, op_counts, roomy_board
+from tinytrain.boards import Board
 from tinytrain.pipeline import (
     Prepared,
     RunOptions,
@@ -34,7 +34,6 @@ SPARSE_49KB = Pick(20, ((24, 0.25), (27, 0.5), (30, 0.5))).table
 
 RATE = 0.01
 STEPS = 3
-RAM_BYTES = 0x40_0000
 
 
 @dataclass(frozen=True)
@@ -110,13 +109,10 @@ class Count:
 def bench_model(model: BenchModel, board: Board, zoo: Path) -> Count:
     """Build, run and count.
 
-    The board's RAM is taken as large as the emulator's: counting does not ask what fits.
-
     Raises:
         TinytrainError: as reading, building and running say.
     """
-    roomy = replace(board, ram=Region(board.ram.origin, RAM_BYTES),
-                    flash=Region(board.flash.origin, RAM_BYTES))  # fmt: skip
+    roomy = roomy_board(board)
     with TemporaryDirectory(prefix="tinytrain-bench-") as folder:
         prepared, job = _prepare(model, zoo)
         project = Path(folder) / "project"

@@ -7,16 +7,17 @@ it prints nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tinytrain.boards import Board
+from tinytrain.boards import Board, Region
 from tinytrain.ir import Graph
 from tinytrain.ops.base import definition
 from tinytrain.pipeline import Run
 from tinytrain.toolchain.emulator import emulate
 from tinytrain.toolchain.job import training_job
 
+ROOM_BYTES = 0x40_0000
 PROFILE_STEPS = 3
 """Steps before the operators of the last one are counted; the first of a bound only measures."""
 
@@ -30,6 +31,18 @@ class OpCount:
     phase: str
     macs: int
     instructions: int
+
+
+def roomy_board(board: Board) -> Board:
+    """The board with as much of `ROOM_BYTES` as the emulator has: counts do not ask what fits."""
+    ram = flash = ROOM_BYTES
+    if board.emulator is not None:
+        ram, flash = (
+            min(ROOM_BYTES, n) for n in (board.emulator.ram_bytes, board.emulator.flash_bytes)
+        )
+    return replace(
+        board, ram=Region(board.ram.origin, ram), flash=Region(board.flash.origin, flash)
+    )
 
 
 def op_counts(graph: Graph, instructions: Sequence[int]) -> tuple[OpCount, ...]:

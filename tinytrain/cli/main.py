@@ -32,10 +32,9 @@ from tinytrain.cli import (
     verify,
 )
 from tinytrain.cli.output import print_json
+from tinytrain.cli.start import INTERRUPTED
 from tinytrain.errors import InputError, TinytrainError
 from tinytrain.reader import UnsupportedError
-
-INTERRUPTED = 130
 
 
 class Commands(click.Group):

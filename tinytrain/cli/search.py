@@ -185,10 +185,12 @@ def print_study(study: Study) -> None:
                 f"{entry.score.loss:.4f}" if entry.score is not None else "-",
                 entry.sram_bytes,
                 entry.macs_backward,
-                "best" if entry is study.best else "" if tried else "given up early",
+                "best" if entry is study.best else "" if tried else "not tried to the end",
             )
         )
-    heads = ("scheme", "held-out accuracy", "loss", "SRAM bytes", "backward MACs", "")
+    score = study.best.score
+    quality = "squared error, negative" if score is not None and score.quality < 0 else "accuracy"
+    heads = ("scheme", f"held-out {quality}", "loss", "SRAM bytes", "backward MACs", "")
     print_table(heads, rows)
     proof = "proven best" if study.gap == 0 else f"within {study.gap:.3g} of the best"
     click.echo(f"picks are {proof} if contributions add up; budget {study.budget_bytes:,} bytes")

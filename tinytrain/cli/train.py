@@ -21,13 +21,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tinytrain.cli.device import Choice, connect, device_data, device_options
 from tinytrain.cli.options import data_option, device_run_options, json_option
 from tinytrain.cli.output import print_fields, print_json
+from tinytrain.cli.start import INTERRUPTED
 from tinytrain.errors import UsageError
 from tinytrain.pipeline import RunOptions
 from tinytrain.reader.dataset import Dataset
 from tinytrain.toolchain.link import Hello, Link, StepReport
 from tinytrain.train.schedule import learning_rates, sample_order
 
-INTERRUPTED = 130
 WINDOW = 100  # steps over which loss and accuracy are averaged
 
 Show = Callable[[StepReport], None]

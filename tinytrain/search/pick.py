@@ -55,7 +55,7 @@ class Pick:
 
     def __str__(self) -> str:
         parts = [f"bias:{self.bias_last}"] if self.bias_last else []
-        parts += [f"{i}:{r:g}" if r < 1 else f"{i}" for i, r in self.weights]
+        parts += [f"w{i}:{r:g}" if r < 1 else f"w{i}" for i, r in self.weights]
         return " ".join(parts) or "head"
 
 
