@@ -47,6 +47,7 @@ from tinytrain.search import Option, Pick, Point, Score, Trials, halve, options_
 from tinytrain.search.pick import bias_counts, presets_of, spread
 from tinytrain.toolchain.cache import cache_dir
 from tinytrain.toolchain.simulator import Simulator
+from tinytrain.toolchain.statistics import Probe
 from tinytrain.train import attach_loss
 from tinytrain.train.layers import layers_of
 
@@ -56,6 +57,7 @@ SHORT_STEPS = 600
 ROUNDS = (2, 1, 2)
 """Folds of each round of the final trials; the field is halved after each. One fold of a few
 hundred samples tells no two good schemes apart, so the first round has two, of half the steps."""
+GRADIENT_SAMPLES = 32
 FRONT_POINTS = 4
 LAST_PRESETS = 4
 CRITERIA = ("contribution", "gradient")
@@ -297,23 +299,25 @@ class _Search:
 
     def _gradients(self, options: dict[Pick, int]) -> dict[Pick, float]:
         """Norm of the gradient over that of the weights, from one pass; biases count little."""
-        layers = len(layers_of(self._forward)) - 1
-        prepared = self._prepare(presets_of(layers)["full"])
-        measured = calibrate(prepared, self._samples, self._run)
+        layers = layers_of(self._forward)
+        free = replace(self._training.options, weight_state="float32", tau=0.0, batch=1)
+        scheme = presets_of(len(layers) - 1)["full"].table
+        training = replace(self._training, options=free, scheme=scheme)
+        samples = self._samples
+        prepared = prepare_graph(self._model, training, samples.x_train)
+        simulator = Simulator(calibrate(prepared, samples, self._run).files)
+        probe = Probe(simulator, self._run.seed, 1)
+        for at in range(min(GRADIENT_SAMPLES, len(samples.x_train))):
+            one = slice(at, at + 1)
+            probe.look(samples.x_train[one], samples.y_train[one], self._run.learning_rate)
+        ratios = {w.name: w.update_ratio for w in probe.statistics().weights}
+        names = {layer.index: layer.weights for layer in layers}
         found: dict[Pick, float] = {}
-        bounds = {layer.index: f"{layer.weights}_bound" for layer in layers_of(self._forward)}
-        norms = {
-            index: measured.graph[name].data
-            for index, name in bounds.items()
-            if name in measured.graph.tensors
-        }
         for pick, group in options.items():
             if group < 0:
                 found[pick] = 1e-6 * pick.bias_last
-            elif (held := norms.get(group)) is not None:
-                step2, weight2 = (float(v) for v in held)
-                share = pick.weights[0][1]
-                found[pick] = float(np.sqrt(step2 / max(weight2, 1.0))) * share**0.5
+            elif (ratio := ratios.get(names[group])) is not None:
+                found[pick] = ratio * pick.weights[0][1] ** 0.5
         return found
 
     # ---- final trials ----

@@ -93,21 +93,18 @@ class GradientProbe:
     def _take_weights(
         self,
         op: Op,
-        gradient: Array,
-        axis: int,
-        unit: np.float32,
+        gradient: weight_update.Gradient,
         states: Sequence[Array],
         step: Step,
-        first: np.float32,
     ) -> tuple[Array, ...]:
-        del first
         name = op.inputs[3]
-        assert np.abs(gradient).max() < 2**31, f"{name}: the gradient leaves int32"
+        values, unit = gradient.values, float(gradient.first * gradient.relative)
+        assert np.abs(values).max() < 2**31, f"{name}: the gradient leaves int32"
         # a step in weight units times the weight's scale is a step in real units
-        per_channel = float(unit) * np.array(op.floats("factors"), np.float64) * self._scales(name)
-        shape = [1] * gradient.ndim
-        shape[axis] = -1
-        self._found[name] = gradient * per_channel.reshape(shape)
+        per_channel = unit * np.array(op.floats("factors"), np.float64) * self._scales(name)
+        shape = [1] * values.ndim
+        shape[gradient.channel_axis] = -1
+        self._found[name] = values * per_channel.reshape(shape)
         return tuple(states)
 
     def _take_bias(self, sums: Array, steps: Sequence[np.float32], noise: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -12,14 +13,16 @@ from tinytrain.ir import Attr, Graph, Op, Tensor
 from tinytrain.numeric import random
 from tinytrain.numeric.error_scale import DELTA_MAX
 from tinytrain.numeric.quantize import Quant
+from tinytrain.ops import weight_update as wu
 from tinytrain.ops.base import Step, definition
 from tinytrain.ops.bias import BIAS_MAX, bias_delta, bias_limits
 from tinytrain.ops.weight_update import (
+    ONE,
+    Gradient,
     bound_factor,
     move,
     next_bound,
     rate_factors,
-    run_update,
     squared_sum,
     tau_at,
 )
@@ -37,13 +40,31 @@ def update_op(state: str, channels: int, *, tau: float = 0.0, accumulate: bool =
     return Op("conv2d_update", "update", (), (), attrs)
 
 
+def run_update(
+    op: Op,
+    gradient: Array,
+    relative: np.float32,
+    states: Sequence[Array],
+    step: Step,
+    *,
+    first: float = 1.0,
+    reach: float | None = None,
+) -> tuple[Array, ...]:
+    """Errors and inputs such that the squared reach is that of the gradient, or `reach` squared."""
+    square = float(np.sum(gradient.astype(np.float64) ** 2)) if reach is None else reach**2
+    errors2 = np.zeros(gradient.shape[0])
+    errors2[0] = square
+    made = Gradient(gradient, 0, relative, F32(first), errors2, 1)
+    return wu.run_update(op, made, states, step)
+
+
 def fresh_states(weights: Array, state: str) -> list[Array]:
     states = [weights.copy()]
     if state == "int16":
         states.append(np.zeros(weights.shape, np.int8))
     if state == "float32":
         states.append(weights.astype(np.float32))
-    return [*states, np.array([0, squared_sum(weights)], np.float32)]
+    return [*states, np.array([1, squared_sum(weights)], np.float32)]
 
 
 def real_weights(states: list[Array] | tuple[Array, ...], state: str) -> Array:
@@ -72,7 +93,7 @@ def test_noise_does_not_shrink_weights(state: str) -> None:
     op, rng = update_op(state, 1), np.random.default_rng(3)
     for index in range(10_000):
         gradient = rng.integers(-1700, 1701, weights.shape)  # standard deviation 1000
-        states = run_update(op, gradient, 0, F32(1e-6), states, Step(7, index, F32(1.0)))
+        states = run_update(op, gradient, F32(1e-6), states, Step(7, index, F32(1.0)))
     before, after = (np.abs(w).mean() for w in (weights.astype(float), real_weights(states, state)))
     assert after == pytest.approx(before, rel=0.005)
     assert real_weights(states, state).mean() == pytest.approx(weights.mean(), abs=0.3)
@@ -85,7 +106,7 @@ def test_small_steps_add_up(state: str) -> None:
     states: tuple[Array, ...] = tuple(fresh_states(weights, state))
     op, gradient = update_op(state, 4), np.full((4, 500), -100)
     for index in range(1000):
-        states = run_update(op, gradient, 0, F32(1e-4), states, Step(1, index, F32(1.0)))
+        states = run_update(op, gradient, F32(1e-4), states, Step(1, index, F32(1.0)))
     moved = real_weights(states, state) - weights
     assert moved.mean() == pytest.approx(10.0, abs=0.2)
 
@@ -113,7 +134,7 @@ def test_saturates_at_127(state: str, sign: int) -> None:
     for index in range(3):
         gradient = np.full(weights.shape, -sign * (2**31 - 1))
         states = run_update(
-            update_op(state, 1), gradient, 0, F32(1e9), states, Step(0, index, F32(1.0))
+            update_op(state, 1), gradient, F32(1e9), states, Step(0, index, F32(1.0))
         )
     assert states[0].tolist() == [[127 * sign] * 5]
     assert np.abs(real_weights(states, state)).max() == 127
@@ -123,62 +144,75 @@ def test_saturates_at_127(state: str, sign: int) -> None:
 
 
 def test_bound_factor() -> None:
-    bound = np.array([400.0, 1e6], np.float32)  # norms 20 and 1000
-    assert bound_factor(bound, F32(1.0), 0.02) == 1.0
-    assert bound_factor(bound, F32(1.0), 0.01) == pytest.approx(0.5)
-    assert bound_factor(bound, F32(10.0), 0.01) == pytest.approx(0.05)
-    assert bound_factor(bound, F32(1e6), 0.0) == 1.0
-    assert bound_factor(np.array([0, 0], np.float32), F32(1.0), 0.01) == 1.0
+    step2, weights2 = F32(400.0), F32(1e6)  # norms 20 and 1000
+    assert bound_factor(step2, weights2, 0.02) == 1.0
+    assert bound_factor(step2, weights2, 0.01) == pytest.approx(0.5)
+    assert bound_factor(F32(4e4), weights2, 0.01) == pytest.approx(0.05)
+    assert bound_factor(F32(4e14), weights2, 0.0) == 1.0
+    assert bound_factor(F32(0), F32(0), 0.01) == 1.0
+    assert bound_factor(F32(np.inf), weights2, 0.01) == 0.0
 
 
-def test_bound_follows_peaks_and_decays() -> None:
+def test_the_bound_state_follows_the_mean_share_of_the_reach() -> None:
     weights = np.array([3, 4], np.int8)
     bound = np.array([1.0, 0.0], np.float32)
-    delta = np.array([2 << 16, 0])  # norm 2 at rate 0.5: 4 at rate 1
-    after = next_bound(bound, delta, F32(0.5), weights)
-    assert after.tolist() == [16.0, 25.0]
-    later = next_bound(after, np.array([1 << 16, 0]), F32(0.5), weights)
-    assert later.tolist() == [14.5, 25.0]
-    # a step of which rounding left next to nothing tells no norm; a large norm is always taken
-    assert next_bound(after, np.array([1000, 0]), F32(0.5), weights).tolist() == [16.0, 25.0]
-    assert next_bound(after, np.array([1000, 0]), F32(1e-4), weights)[0] > 20000
-    # without a rate nothing is measured
-    assert next_bound(after, delta, F32(0.0), weights).tolist() == [16.0, 25.0]
+    delta = np.array([2 << 16, 0])  # norm 2
+    after = next_bound(bound, delta, F32(8.0), weights)
+    assert after.tolist() == [1 - 0.5 / 8, 25.0]
+    assert next_bound(after, delta, F32(4.0), weights)[0] > after[0]
+    # a step of which rounding left next to nothing tells nothing, one without a reach neither
+    assert next_bound(after, np.array([1000, 0]), F32(8.0), weights).tolist() == after.tolist()
+    assert next_bound(after, delta, F32(0.0), weights).tolist() == after.tolist()
 
 
-def test_first_immediate_step_only_measures() -> None:
-    weights = some_weights((2, 30))
-    states = fresh_states(weights, "float32")
-    op, gradient = update_op("float32", 2, tau=0.01), np.full((2, 30), 1000)
-    after = run_update(op, gradient, 0, F32(0.01), states, Step(0, 0, F32(1.0)))
-    assert np.array_equal(after[0], weights) and np.array_equal(after[1], weights)
-    assert after[2][0] == pytest.approx(60 * 10.0**2, rel=1e-4)
+def test_reach_is_that_of_errors_times_inputs() -> None:
+    rng = np.random.default_rng(1)
+    u, x = rng.integers(-128, 128, (9, 4)), rng.integers(-255, 256, (9, 6))
+    factors = (0.5, 2.0, 1e-3, 3.0)
+    gradient = np.einsum("po,pi->oi", u, x)
+    made = Gradient.of(gradient, 0, (F32(0.25), F32(7.0)), u.astype(np.int8), x)
+    reach = float(np.sqrt(made.reach2(factors)))
+    scaled = 0.25 * np.array(factors)
+    norm = np.linalg.norm(u * scaled) * np.linalg.norm(x)
+    assert reach == pytest.approx(norm, rel=1e-6)
+    assert np.linalg.norm(gradient * scaled[:, None]) <= reach
+    # of a single position, the step is the reach
+    one = Gradient.of(np.outer(u[0], x[0]), 0, (F32(0.25), F32(7.0)), u[:1], x[:1])
+    exact = np.linalg.norm(np.outer(u[0] * scaled, x[0]))
+    assert np.sqrt(one.reach2(factors)) == pytest.approx(exact, rel=1e-6)
 
 
+def test_no_reach_without_errors_or_inputs_even_where_factors_are_huge() -> None:
+    zero, some = np.zeros((3, 2), np.int8), np.ones((3, 2), np.int8)
+    for u, x in ((zero, some), (some, zero)):
+        made = Gradient.of(u.T @ x, 0, (ONE, ONE), u, x)
+        assert made.reach2((1e30, 1e30)) == 0.0
+    assert np.isinf(Gradient.of(some.T @ some, 0, (ONE, ONE), some, some).reach2((1e30, 1e30)))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.1])
 @pytest.mark.parametrize("rate", [1e-4, 1.0, 30.0])
-def test_immediate_step_is_bounded_by_the_previous_norm(rate: float) -> None:
+def test_an_immediate_step_is_bounded(rate: float, share: float) -> None:
+    """Exactly where it makes all of its reach; else once its usual share of it is known."""
     rng = np.random.default_rng(4)
     weights, tau = some_weights((3, 50)), 0.01
     states: tuple[Array, ...] = tuple(fresh_states(weights, "float32"))
     op = update_op("float32", 3, tau=tau)
-    for index in range(3):  # a step that saturates is measured too small; the next one mends it
-        measuring = Step(0, index, F32(rate), apply=False)
-        states = run_update(op, np.full((3, 50), 1000), 0, F32(0.01), states, measuring)
-    for index in range(30):
-        size = 1.0 if index < 20 else 5.0  # five times larger from here on
+    for index in range(80):
+        size = 1.0 if index < 60 else 50.0  # fifty times larger from here on
         gradient = (rng.normal(0, 1000 * size, weights.shape)).round().astype(np.int64)
+        reach = float(np.linalg.norm(gradient)) / share
         before, norm = states[1].astype(np.float64), np.linalg.norm(states[0].astype(float))
-        states = run_update(op, gradient, 0, F32(0.01), states, Step(0, index, F32(rate)))
-        step = np.linalg.norm(states[1] - before)
-        # a sample's norm varies by a few per cent; the first large one is not known before
-        allowed = 5.5 if index == 20 else 1.15
-        assert step <= allowed * tau * norm
-    if rate == 30.0:
-        assert step >= 0.8 * tau * norm
+        step = Step(0, index, F32(rate))
+        states = run_update(op, gradient, F32(0.01), states, step, reach=reach)
+        taken = np.linalg.norm(states[1] - before)
+        assert taken <= 1.001 * tau * norm
+        if rate == 30.0 and index >= 56:
+            assert taken >= 0.95 * tau * norm
 
 
 def test_a_sample_with_a_large_error_is_bounded_as_well() -> None:
-    """The norm is known relative to the first error: a jump of that error is no surprise."""
+    """The unit of the first error is known before the step: a jump of it is no surprise."""
     rng = np.random.default_rng(8)
     weights, tau, rate = some_weights((3, 50)), 0.01, F32(0.1)
     states: tuple[Array, ...] = tuple(fresh_states(weights, "float32"))
@@ -187,12 +221,13 @@ def test_a_sample_with_a_large_error_is_bounded_as_well() -> None:
     for index, first in enumerate([1e-4] * 40 + [1.0] + [1e-4] * 5 + [1.0]):
         gradient = rng.normal(0, 1000, weights.shape).round().astype(np.int64)
         before = states[1].astype(np.float64)
-        unit = F32(0.1 * first)
-        states = run_update(op, gradient, 0, unit, states, Step(0, index, rate), F32(first))
-        step = np.linalg.norm(states[1] - before)
-        assert step <= 1.15 * tau * norm
+        reach = 3 * float(np.linalg.norm(gradient))
+        step = Step(0, index, rate)
+        states = run_update(op, gradient, F32(0.1), states, step, first=first, reach=reach)
+        taken = np.linalg.norm(states[1] - before)
+        assert taken <= 1.05 * tau * norm
         if first == 1.0:
-            assert step >= 0.8 * tau * norm
+            assert taken >= 0.1 * tau * norm
 
 
 def test_tau_shrinks_with_the_rate() -> None:
@@ -249,7 +284,7 @@ def test_batch_step_is_bounded_exactly(state: str, size: int) -> None:
         assert np.linalg.norm(moved) <= limit * 1.0001
     grain = {"int8": 1.0, "int16": 1 / 256, "float32": 2e-5}[state]
     assert np.abs(moved - wanted).max() <= grain
-    assert after[-1].tolist() == [0.0, float(squared_sum(after[0]))]
+    assert after[-1].tolist() == [1.0, float(squared_sum(after[0]))]
 
 
 def test_measuring_leaves_weights() -> None:
@@ -257,7 +292,7 @@ def test_measuring_leaves_weights() -> None:
     for state in STATES:
         states = fresh_states(weights, state)
         step = Step(0, 0, F32(1.0), apply=False)
-        after = run_update(update_op(state, 2), np.full((2, 10), 500), 0, F32(0.1), states, step)
+        after = run_update(update_op(state, 2), np.full((2, 10), 500), F32(0.1), states, step)
         assert all(np.array_equal(a, b) for a, b in zip(after[:-1], states[:-1], strict=True))
         assert after[-1][0] > 0
 
@@ -267,7 +302,7 @@ def test_rate_zero_moves_nothing(state: str) -> None:
     states = fresh_states(some_weights((2, 10)), state)
     for tau in (0.0, 0.01):
         op = update_op(state, 2, tau=tau)
-        after = run_update(op, np.full((2, 10), 2**30), 0, F32(1.0), states, Step())
+        after = run_update(op, np.full((2, 10), 2**30), F32(1.0), states, Step())
         assert all(np.array_equal(a, b) for a, b in zip(after, states, strict=True))
 
 
@@ -283,7 +318,7 @@ def test_a_batch_is_the_sum_of_its_samples() -> None:
         gradient = rng.integers(-5000, 5001, weights.shape)
         total -= gradient * 1e-5
         (accumulator,) = run_update(
-            op, gradient, 0, F32(1e-4), [accumulator], Step(0, index, F32(0.1))
+            op, gradient, F32(1e-4), [accumulator], Step(0, index, F32(0.1))
         )
     assert accumulator.dtype == np.int32
     assert np.abs(accumulator / 65536 - total).max() <= 8 * 0.5 / 65536 + 1e-6
@@ -294,16 +329,14 @@ def test_the_largest_batch_fits() -> None:
     accumulator: Array = np.zeros((1, 2), np.int32)
     gradient = np.array([[-(2**31) + 1, 2**31 - 1]])
     for index in range(256):
-        (accumulator,) = run_update(
-            op, gradient, 0, F32(1e3), [accumulator], Step(0, index, F32(1.0))
-        )
+        (accumulator,) = run_update(op, gradient, F32(1e3), [accumulator], Step(0, index, F32(1.0)))
     assert accumulator.tolist() == [[256 * DELTA_MAX, -256 * DELTA_MAX]]
 
 
 def test_measuring_leaves_the_accumulator() -> None:
     op, accumulator = update_op("int8", 1, accumulate=True), np.ones((1, 2), np.int32)
     step = Step(0, 0, F32(1.0), apply=False)
-    (after,) = run_update(op, np.full((1, 2), 900), 0, F32(1.0), [accumulator], step)
+    (after,) = run_update(op, np.full((1, 2), 900), F32(1.0), [accumulator], step)
     assert np.array_equal(after, accumulator)
 
 
@@ -380,5 +413,5 @@ def test_weights_of_zero_can_move(state: str) -> None:
     op = update_op(state, 1, tau=0.1)
     for index in range(200):
         gradient = np.full(weights.shape, -1000)
-        states = run_update(op, gradient, 0, F32(1e-3), states, Step(0, index, F32(1.0)))
+        states = run_update(op, gradient, F32(1e-3), states, Step(0, index, F32(1.0)))
     assert np.all(real_weights(states, state) >= 1)

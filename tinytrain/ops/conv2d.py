@@ -322,9 +322,9 @@ class Conv2DUpdate(OpDef):
             gradient[:, row, column] = product.astype(np.int64)
         shape = (*graph[op.inputs[3]].shape[:-1], in_c)
         relative = np.float32(scale[0] * np.float32(op.float("gain")))
-        unit = np.float32(first[0] * relative)
-        given = [s for s in states if s is not None]
-        return wu.run_update(op, gradient.reshape(shape), 0, unit, given, step, first[0])
+        centered = x.astype(np.int64) - op.int("zero_point")
+        made = wu.Gradient.of(gradient.reshape(shape), 0, (relative, first[0]), flat, centered)
+        return wu.run_update(op, made, [s for s in states if s is not None], step)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """Positions times trained weights."""
@@ -347,7 +347,7 @@ class Conv2DUpdate(OpDef):
                 "out_c": graph[op.inputs[1]].shape[-1],
                 "input_zero_point": op.int("zero_point"),
                 **wu.channel_params(op),
-                "rule": wu.update_params(op),
+                "rule": wu.update_params(op, graph),
             },
             update_io(op),
             scratch_bytes=max(scratch, 4 * trained),

@@ -167,15 +167,15 @@ class DepthwiseUpdate(OpDef):
         x, u, scale, *states, first = inputs
         window = self.window(op, graph)
         out_c = u.shape[3]
-        padded = window.pad(x.astype(np.int64) - op.int("zero_point"))
-        padded = np.repeat(padded, out_c // x.shape[3], axis=2)
+        centered = x.astype(np.int64) - op.int("zero_point")
+        padded = np.repeat(window.pad(centered), out_c // x.shape[3], axis=2)
         gradient = np.zeros((1, window.kernel_h, window.kernel_w, out_c), np.int64)
         for row, column, (rows, columns) in window.taps():
             gradient[0, row, column] = (padded[rows, columns] * u[0]).sum(axis=(0, 1))
         relative = np.float32(scale[0] * np.float32(op.float("gain")))
-        unit = np.float32(first[0] * relative)
-        given = [s for s in states if s is not None]
-        return wu.run_update(op, gradient, 3, unit, given, step, first[0])
+        errors = u.reshape(window.positions, out_c)
+        made = wu.Gradient.of(gradient, 3, (relative, first[0]), errors, centered)
+        return wu.run_update(op, made, [s for s in states if s is not None], step)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """Positions times weights."""
@@ -200,7 +200,7 @@ class DepthwiseUpdate(OpDef):
                 "in_c": x.shape[3],
                 "multiple": out_c // x.shape[3],
                 "input_zero_point": op.int("zero_point"),
-                "rule": wu.update_params(op),
+                "rule": wu.update_params(op, graph),
             },
             update_io(op),
             scratch_bytes=4 * out_c,

@@ -4,16 +4,17 @@ In: an exact integer gradient and the scale of its unit. Out: new weights. Used 
 operators of convolutions; `firmware/` mirrors it in `tt_update.h`. Source: DESIGN section 2
 (quantization-aware scaling, after MCUNetV3; bounded step).
 
-A bound state is float32[2]: a peak-following mean of the squared norm of the step at rate 1 and at
-a first error of unit 1, and the squared norm of the weights, both in weight units. The norm is that
-of earlier steps, so that an update needs no gradient tensor; in the very first step it is only
-measured. Relative to the sample's first error it hardly differs between samples, while the error of
-a misclassified sample is hundreds of times that of one already learned.
+The norm of a step would need the whole gradient before the first weight moves. Its *reach*, the
+largest norm that errors and inputs of that size allow by the inequality of Cauchy and Schwarz, is
+known at once; of a fully connected layer it is the norm. A bound state is float32[2]: a running
+mean of the squared norm of a step over its squared reach, and the squared norm of the weights in
+weight units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Param, Step, Trai
 F32 = np.float32
 WEIGHT_MAX = 127
 ONE = F32(1.0)
-NORM_DECAY = F32(0.125)
+SHARE_GAIN = F32(0.125)  # of the newest step in the mean share of its reach
 FULL_TAU_RATE = F32(0.01)
 MEASURABLE_SQUARES = 1 << 20  # of Q16 deltas: below, rounding decides the norm of a small step
 STATES = {"int8": "TT_STATE_INT8", "int16": "TT_STATE_INT16", "float32": "TT_STATE_FLOAT32"}
@@ -78,15 +79,67 @@ def emit_apply(builder: GradBuilder, trained: Trained) -> None:
     )
 
 
-def bound_factor(bound: Array, size: np.float32, tau: float) -> np.float32:
-    """Factor in (0, 1] that keeps size * norm within tau * norm of the weights.
+@dataclass(frozen=True)
+class Gradient:
+    """What an update takes its step from.
+
+    Attributes:
+        values: exact integer gradient, the shape of the trained weights.
+        channel_axis: its output-channel axis.
+        relative: size of a gradient unit, before the channel's factor, relative to `first`.
+        first: real size of a unit of the sample's first error.
+        errors2: int64[output channels], sum of the squares of each channel's folded errors.
+        inputs2: sum of the squares of the inputs, zero point taken off.
+    """
+
+    values: Array
+    channel_axis: int
+    relative: np.float32
+    first: np.float32
+    errors2: Array
+    inputs2: int
+
+    @staticmethod
+    def of(
+        values: Array,
+        channel_axis: int,
+        scales: tuple[np.float32, np.float32],
+        errors: Array,
+        inputs: Array,
+    ) -> Gradient:
+        """From its factors.
+
+        Args:
+            scales: `relative` and `first`.
+            errors: folded, [positions, output channels].
+            inputs: zero point taken off.
+        """
+        errors2 = np.sum(errors.astype(np.int64) ** 2, axis=0)
+        inputs2 = int(np.sum(inputs.astype(np.int64) ** 2))
+        return Gradient(values, channel_axis, *scales, errors2, inputs2)
+
+    def reach2(self, factors: Sequence[float]) -> np.float32:
+        """Squared norm that no step of one position exceeds, at rate 1 and a first unit of 1."""
+        if self.inputs2 == 0:
+            return F32(0.0)
+        total = F32(0.0)
+        with np.errstate(over="ignore"):  # infinite: such a step is not taken
+            for factor, square in zip(factors, self.errors2, strict=True):
+                if square:
+                    unit = F32(self.relative * F32(factor))
+                    total = F32(total + F32(F32(unit * unit) * F32(square)))
+            return F32(F32(self.inputs2) * total)
+
+
+def bound_factor(step2: np.float32, weights2: np.float32, tau: float) -> np.float32:
+    """Factor in (0, 1] that keeps a step within tau times the norm of the weights.
 
     Args:
-        size: rate times the unit of the sample's first error.
+        step2: squared norm of the step, in weight units.
+        weights2: squared norm of the weights.
     """
-    step2 = F32(F32(size * size) * bound[0])
     # weights that are all zero are bounded as if one of them were one step: they may move again
-    limit2 = F32(F32(F32(tau) * F32(tau)) * max(F32(bound[1]), F32(1.0)))
+    limit2 = F32(F32(F32(tau) * F32(tau)) * max(F32(weights2), F32(1.0)))
     if tau == 0.0 or step2 <= limit2:
         return F32(1.0)
     return F32(np.sqrt(F32(limit2 / step2)))
@@ -97,21 +150,18 @@ def tau_at(tau: float, rate: np.float32) -> float:
     return float(F32(F32(tau) * F32(rate / FULL_TAU_RATE))) if rate < FULL_TAU_RATE else tau
 
 
-def next_bound(bound: Array, delta: Array, taken_size: np.float32, weights: Array) -> Array:
+def next_bound(bound: Array, delta: Array, reach2: np.float32, weights: Array) -> Array:
     """The bound state after a step whose Q16 deltas were `delta`.
 
     Args:
-        taken_size: rate taken times the unit of the sample's first error; 0: nothing is measured.
+        reach2: squared reach of the step as taken; 0: nothing is measured.
     """
-    norm2 = F32(bound[0])
-    size2 = F32(taken_size * taken_size)
-    if size2 > 0:
-        seen = F32(_squared_norm(delta) / size2)
-        if seen > norm2:
-            norm2 = seen
-        elif int(np.sum(delta.astype(np.int64) ** 2, dtype=np.uint64)) >= MEASURABLE_SQUARES:
-            norm2 = F32(norm2 + F32(F32(seen - norm2) * NORM_DECAY))
-    return np.array([norm2, squared_sum(weights)], np.float32)
+    share = F32(bound[0])
+    squares = np.sum(delta.astype(np.int64) ** 2, dtype=np.uint64)
+    if reach2 > 0 and int(squares) >= MEASURABLE_SQUARES:
+        seen = F32(F32(squares.astype(np.float32) * F32(2.0**-32)) / reach2)
+        share = F32(share + F32(F32(seen - share) * SHARE_GAIN))
+    return np.array([share, squared_sum(weights)], np.float32)
 
 
 def squared_sum(values: Array) -> np.float32:
@@ -152,41 +202,35 @@ def move(
 
 
 def run_update(
-    op: Op,
-    gradient: Array,
-    channel_axis: int,
-    unit: np.float32,
-    states: Sequence[Array],
-    step: Step,
-    first: np.float32 = ONE,
+    op: Op, gradient: Gradient, states: Sequence[Array], step: Step
 ) -> tuple[Array, ...]:
     """The update operators' reference.
 
     Args:
-        gradient: exact integer gradient, the shape of the trained weights.
-        channel_axis: its output-channel axis.
-        unit: real size of a gradient unit before the channel's factor.
         states: current values, in the order of `update_operands`.
-        first: real size of a unit of the sample's first error, a factor of `unit`.
     """
-    accumulate = bool(op.attrs["accumulate"])
-    rate = F32(step.learning_rate)
-    taken = rate
-    if not accumulate:
-        tau = tau_at(op.float("tau"), rate)
-        taken = F32(rate * bound_factor(states[-1], F32(rate * first), tau))
-    base = F32(taken * unit)
-    steps = [F32(base * F32(f)) for f in op.floats("factors")]
-    rows = np.moveaxis(gradient, channel_axis, 0)
+    accumulate, factors = bool(op.attrs["accumulate"]), op.floats("factors")
+    rate = taken = F32(step.learning_rate)
+    reach2 = F32(0.0)
+    if not accumulate and op.float("tau") > 0.0:
+        reach2, bound = gradient.reach2(factors), states[-1]
+        tau, size = tau_at(op.float("tau"), rate), F32(rate * gradient.first)
+        likely = F32(F32(size * size) * F32(reach2 * bound[0])) if reach2 > 0 else F32(0.0)
+        taken = F32(rate * bound_factor(likely, bound[1], tau))
+    base = F32(taken * F32(gradient.first * gradient.relative))
+    steps = [F32(base * F32(f)) for f in factors]
+    rows = np.moveaxis(gradient.values, gradient.channel_axis, 0)
     delta = np.stack([weight_delta(row, s) for row, s in zip(rows, steps, strict=True)])
-    delta = np.moveaxis(delta, 0, channel_axis)
+    delta = np.moveaxis(delta, 0, gradient.channel_axis)
     if accumulate:
         return ((states[0] + delta).astype(np.int32),) if step.apply else (states[0],)
-    return _take(op, delta, F32(taken * first), states, step)
+    size = F32(taken * gradient.first)
+    size2 = F32(size * size)
+    return _take(op, delta, F32(size2 * reach2) if size2 > 0 else F32(0.0), states, step)
 
 
 def _take(
-    op: Op, delta: Array, size: np.float32, states: Sequence[Array], step: Step
+    op: Op, delta: Array, reach2: np.float32, states: Sequence[Array], step: Step
 ) -> tuple[Array, ...]:
     """Move the weights by `delta` unless the step only measures; states as `update_operands`."""
     weights, bound = states[0], states[-1]
@@ -194,11 +238,11 @@ def _take(
     chosen = list(op.ints("channels")) or slice(None)
     old = weights[..., chosen]
     new, new_fraction = old, fraction
-    if step.apply and (bound[0] > 0 or op.float("tau") == 0.0):
+    if step.apply:
         new, new_fraction = move(old, fraction, delta, op.str("state"), step.key(op))
     weights = weights.copy()
     weights[..., chosen] = new
-    after = next_bound(bound, delta, size, new)
+    after = next_bound(bound, delta, reach2, new)
     return (weights, after) if new_fraction is None else (weights, new_fraction, after)
 
 
@@ -208,12 +252,17 @@ def channel_params(op: Op) -> dict[str, Param]:
     return {"channels": np.array(channels, np.uint16) if channels else "NULL"}
 
 
-def update_params(op: Op) -> Mapping[str, Param]:
+def update_params(op: Op, graph: Graph) -> Mapping[str, Param]:
     """The C fields of `tt_update_rule`."""
+    factors = op.floats("factors")
     return {
-        "factors": np.array(op.floats("factors"), np.float32),
+        "factors": np.array(factors, np.float32),
         "gain": op.float("gain"),
         "tau": op.float("tau"),
+        "inputs": graph[op.inputs[0]].size,
+        "positions": graph[op.inputs[1]].size // len(factors),
+        "channels": len(factors),
+        "input_zero_point": op.int("zero_point"),
         "state": STATES[op.str("state")],
         "stream": op.int("stream"),
     }
@@ -244,13 +293,10 @@ class ApplyWeights(OpDef):
         states = [s for s in states if s is not None]
         delta = np.clip(accumulator.astype(np.int64), -DELTA_MAX, DELTA_MAX)
         tau = tau_at(op.float("tau"), F32(F32(step.learning_rate) * F32(op.int("batch"))))
-        measured = np.array([_squared_norm(delta), states[-1][1]], np.float32)
-        factor = bound_factor(measured, F32(1.0), tau)
+        factor = bound_factor(_squared_norm(delta), states[-1][1], tau)
         if factor < 1:
             delta = -weight_delta(delta, F32(factor * F32(2.0**-DELTA_FRACTION_BITS)))
-        forced = Step(step.seed, step.index, F32(1.0), step.apply)
-        unbounded = Op(op.kind, op.name, op.inputs, op.outputs, {**op.attrs, "tau": 0.0})
-        taken = _take(unbounded, delta, F32(0.0), states, forced)
+        taken = _take(op, delta, F32(0.0), states, step)
         return (np.zeros_like(accumulator), *taken)
 
     def call(self, op: Op, graph: Graph) -> KernelCall:

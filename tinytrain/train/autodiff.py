@@ -116,7 +116,7 @@ class _Builder:
             fraction = self._state(
                 Tensor(self._unique(f"{name}_master"), part.shape, "float32", Role.STATE, data=data)
             )
-        norms = np.array([0, squared_sum(part)], np.float32)
+        norms = np.array([1, squared_sum(part)], np.float32)
         bound = self._state(
             Tensor(self._unique(f"{name}_bound"), (2,), "float32", Role.STATE, data=norms)
         )

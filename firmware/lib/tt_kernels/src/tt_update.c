@@ -4,7 +4,7 @@
 
 #include "tt_float_math.h"
 
-#define TT_NORM_DECAY 0.125f
+#define TT_SHARE_GAIN 0.125f
 #define TT_MEASURABLE_SQUARES (UINT64_C(1) << 20)
 
 tt_step_multiplier tt_step_multiplier_of(float step)
@@ -58,17 +58,21 @@ float tt_tau_at(float tau, float rate)
 tt_updater tt_update_begin(const tt_update_rule *rule, const tt_update_io *io, const tt_step *step)
 {
     const float rate = step->learning_rate;
+    const float first = *io->first_scale;
+    float taken = rate;
     tt_updater updater;
-    updater.taken = rate;
-    updater.move = step->apply;
-    if (io->accumulator == NULL) {
-        const float size = rate * *io->first_scale;
-        updater.taken = rate * tt_bound_factor((size * size) * io->bound[0], io->bound[1],
-                                               tt_tau_at(rule->tau, rate));
-        /* the very first step has no norm to be bounded by: it only measures */
-        updater.move = step->apply && (io->bound[0] > 0.0f || rule->tau == 0.0f);
+    updater.reach2 = 0.0f;
+    if (io->accumulator == NULL && rule->tau > 0.0f) {
+        const float reach2 = tt_update_reach2(rule, io);
+        const float size = rate * first;
+        const float likely = reach2 > 0.0f ? (size * size) * (reach2 * io->bound[0]) : 0.0f;
+        taken = rate * tt_bound_factor(likely, io->bound[1], tt_tau_at(rule->tau, rate));
+        const float taken_size = taken * first;
+        const float size2 = taken_size * taken_size;
+        updater.reach2 = size2 > 0.0f ? size2 * reach2 : 0.0f;
     }
-    updater.base = updater.taken * (*io->first_scale * (*io->folded_scale * rule->gain));
+    updater.move = step->apply;
+    updater.base = taken * (first * (*io->folded_scale * rule->gain));
     updater.state = rule->state;
     updater.key = tt_stream_key(step, rule->stream);
     updater.squares = 0;
@@ -126,18 +130,8 @@ void tt_update_end(const tt_updater *updater, const tt_update_io *io)
         return;
     }
     io->bound[1] = (float)updater->weights2;
-    if (updater->taken <= 0.0f) { /* of a batch: its step is not of one sample */
-        return;
-    }
-    const float size = updater->taken * *io->first_scale;
-    const float size2 = size * size;
-    if (size2 > 0.0f) {
-        const float seen = ((float)updater->squares * 0x1p-32f) / size2;
-        const float norm2 = io->bound[0];
-        if (seen > norm2) {
-            io->bound[0] = seen;
-        } else if (updater->squares >= TT_MEASURABLE_SQUARES) {
-            io->bound[0] = norm2 + (seen - norm2) * TT_NORM_DECAY;
-        }
+    if (updater->reach2 > 0.0f && updater->squares >= TT_MEASURABLE_SQUARES) {
+        const float seen = ((float)updater->squares * 0x1p-32f) / updater->reach2;
+        io->bound[0] += (seen - io->bound[0]) * TT_SHARE_GAIN;
     }
 }

@@ -20,7 +20,11 @@ typedef struct tt_update_rule {
     const float *factors; /* rho * s_x / s_w[c]^2, one an output channel */
     float gain;           /* of the folded error's scale */
     float tau;            /* largest step relative to the weights' norm; 0: unbounded */
-    uint8_t state;        /* enum tt_weight_state */
+    uint32_t inputs;      /* elements of the input */
+    uint32_t positions;   /* of the folded error */
+    uint32_t channels;    /* of the folded error */
+    int32_t input_zero_point;
+    uint8_t state; /* enum tt_weight_state */
     uint32_t stream;
 } tt_update_rule;
 
@@ -33,7 +37,7 @@ typedef struct tt_update_io {
     int32_t *accumulator; /* of a batch; NULL: update at once */
     int8_t *weights;
     void *fraction; /* int8 or float32 after the state; NULL for int8 */
-    float *bound;   /* squared norms of the step at rate 1 and of the weights */
+    float *bound;   /* mean share that squared steps have of their reach; squared norm of weights */
     int32_t *scratch;
 } tt_update_io;
 
@@ -46,7 +50,7 @@ typedef struct tt_step_multiplier {
 /* One weight tensor's update under way. */
 typedef struct tt_updater {
     float base;        /* rate * bound factor * scale of the gradient */
-    float taken;       /* rate * bound factor */
+    float reach2;      /* squared norm that the step can reach; 0: not measured */
     bool move;         /* whether weights change */
     uint8_t state;     /* enum tt_weight_state */
     uint32_t key;      /* random key of the stream */
@@ -64,6 +68,10 @@ float tt_bound_factor(float step2, float weight2, float tau);
 
 /* tau at rates from TT_FULL_TAU_RATE up, in proportion to the rate below. */
 float tt_tau_at(float tau, float rate);
+
+/* Squared norm that no step of one position exceeds, at rate 1 and a first error of unit 1: of
+ * errors times that of inputs (Cauchy and Schwarz). */
+float tt_update_reach2(const tt_update_rule *rule, const tt_update_io *io);
 
 tt_updater tt_update_begin(const tt_update_rule *rule, const tt_update_io *io, const tt_step *step);
 
