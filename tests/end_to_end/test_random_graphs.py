@@ -27,7 +27,7 @@ from tinytrain.toolchain.simulator import Simulator
 from tinytrain.train import TrainOptions, attach_loss
 from tinytrain.train.layers import layers_of
 
-SEEDS = range(24)
+SEEDS = range(36)
 SAMPLES = 9
 TRIES = 60
 LARGEST = 600  # elements of a tensor, so that a network is quick to interpret
@@ -299,6 +299,14 @@ def prepared_network(seed: int, folder: Path) -> Prepared:
         normalize=bool(rng.random() < 0.7),
         tau=float(rng.choice([0.001, 0.1, 0.0])),
     )
+    later = np.random.default_rng((seed, 4))
+    if later.random() < 0.5:
+        options = replace(
+            options,
+            momentum=float(later.choice([0.0, 0.5, 0.9])),
+            momentum_state=str(later.choice(["int8", "int16"])),
+            weight_decay=float(later.choice([0.0, 0.01, 1.0])),
+        )
     result = graph[graph.outputs[0]]
     if result.size != result.shape[-1] or result.size == 1:
         options = replace(options, loss="mse")  # there is no row of logits

@@ -30,7 +30,9 @@ from tinytrain.toolchain.host_library import with_simd
 _FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 KERNELS = _FIRMWARE / "lib" / "tt_kernels" / "src"
 SIMD = _FIRMWARE / "ports" / "host" / "simd"
-_SHARED = tuple(KERNELS / f"tt_update{part}.c" for part in ("", "_reach2", "_row"))
+_SHARED = tuple(
+    KERNELS / f"tt_{part}.c" for part in ("update", "update_reach2", "update_row", "optimizer")
+)
 GUARD_BYTES = 64
 _C_TYPES = {
     "int8": "int8_t",

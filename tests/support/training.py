@@ -22,6 +22,7 @@ from tests.support.conformance import run_graph
 from tests.support.tflite_writer import Array
 from tinytrain.ir import Graph
 from tinytrain.ops.base import Trained, TrainedBias
+from tinytrain.ops.optimizer import START_BITS, Optimizer
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Training:
     tau: float = 0.0
     batch: bool = False
     rate: float = RATE
+    optimizer: Optimizer = Optimizer()
 
 
 def train_layer(graph: Graph, x: Array, training: Training, *, apply: bool = True) -> Backward:
@@ -55,15 +57,28 @@ def train_layer(graph: Graph, x: Array, training: Training, *, apply: bool = Tru
         1.0,
         training.tau,
         "accumulator" if training.batch else "",
+        optimizer=training.optimizer,
+        velocity="velocity" if training.optimizer.momentum else "",
+        velocity_bits="velocity_bits" if training.optimizer.momentum else "",
     )
     trained_bias = None
     if bias:
-        trained_bias = TrainedBias(bias, "bias_accumulator" if training.batch else "", training.tau)
+        trained_bias = TrainedBias(
+            bias,
+            "bias_accumulator" if training.batch else "",
+            training.tau,
+            training.optimizer.momentum_q16,
+            "bias_velocity" if training.optimizer.momentum else "",
+        )
     recorder = Recorder(graph, {name: trained}, trained_bias)
     recorder.state("bound", np.array([1.0, norm], np.float32))
     recorder.state("accumulator", accumulator)
     if fraction is not None:
         recorder.state("fraction", fraction)
+    if training.optimizer.momentum:
+        recorder.state("velocity", np.zeros(part.shape, training.optimizer.velocity))
+        recorder.state("velocity_bits", np.full(2, START_BITS["int8"], np.int32))
+        recorder.state("bias_velocity", np.zeros(graph[bias].shape if bias else (1,), np.int32))
     if bias:
         recorder.state("bias_accumulator", np.zeros(graph[bias].shape, np.int32))
     values = run_graph(graph, x)

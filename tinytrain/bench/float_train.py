@@ -88,9 +88,10 @@ class FloatTrainer:
             if choice is not None and (choice.weights or choice.bias):
                 first.append(layer.op.name)
                 fresh = layer.is_head and options.classes is not None
-                self._choose(layer.op, choice, 0.0 if fresh else options.tau, mean_square)
+                self._choose(layer.op, choice, 0.0 if fresh else options.bound, mean_square)
         for entry in self._trained:
             self._parameters[entry.name].requires_grad_(True)
+        self._velocities: Values = {}
         self._split(first)
 
     def _choose(self, op: Op, choice: Any, tau: float, mean_square: Mapping[str, float]) -> None:
@@ -108,7 +109,7 @@ class FloatTrainer:
         if choice.bias:
             out = graph[op.outputs[0]]
             span = 255 * out.q.scale0 if out.dtype == "int8" else 0.0
-            limit = options.tau * options.batch * span
+            limit = options.bound * options.batch * span
             self._trained.append(Trained(op.inputs[2], 1.0, 0.0, limit, None))
 
     def _split(self, trained: list[str]) -> None:
@@ -167,6 +168,12 @@ class FloatTrainer:
                 step = step * (limit / size)
         if entry.limit > 0:
             step = step.clamp(-entry.limit, entry.limit)
+        if self._options.momentum > 0:
+            step = step + self._options.momentum * self._velocities.get(entry.name, 0.0)
+            self._velocities[entry.name] = step
+        if self._options.weight_decay > 0 and parameter.dim() > 1:
+            held = parameter if entry.mask is None else parameter * entry.mask
+            step = step + rate * self._options.weight_decay * held
         parameter.sub_(step)
         if parameter.dim() > 1:
             parameter.clamp_(-127.0, 127.0)

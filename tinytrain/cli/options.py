@@ -18,7 +18,7 @@ import click
 from tinytrain.boards import OPTIMIZATIONS
 from tinytrain.pipeline import RunOptions, Training
 from tinytrain.train import TrainOptions
-from tinytrain.train.options import LOSSES, WEIGHT_STATES
+from tinytrain.train.options import LOSSES, MAX_MOMENTUM, VELOCITY_STATES, WEIGHT_STATES
 from tinytrain.train.schedule import SCHEDULES
 from tinytrain.train.scheme import PRESETS
 
@@ -117,6 +117,25 @@ _TRAINING: tuple[Decorator, ...] = (
         help="normalized: divided by the mean square of a layer's input; plain: SGD in real units.",
     ),
     number_option(
+        "--momentum",
+        default=TrainOptions.momentum,
+        below=MAX_MOMENTUM,
+        help="Share of the last step's velocity that is taken again; takes RAM above 0.",
+    ),
+    click.option(
+        "--momentum-state",
+        type=click.Choice(VELOCITY_STATES),
+        default=TrainOptions.momentum_state,
+        show_default=True,
+        help="How the velocity of a weight is kept in RAM.",
+    ),
+    number_option(
+        "--weight-decay",
+        default=TrainOptions.weight_decay,
+        below=1.0,
+        help="Times the rate: part of each trained weight that a step takes off it.",
+    ),
+    number_option(
         "--label-smoothing",
         default=TrainOptions.label_smoothing,
         below=1.0,
@@ -155,13 +174,25 @@ _RUN: tuple[Decorator, ...] = (
 )
 
 
+_CHOSEN = (
+    "classes",
+    "loss",
+    "weight_state",
+    "batch",
+    "tau",
+    "label_smoothing",
+    "momentum",
+    "momentum_state",
+    "weight_decay",
+)
+
+
 def training_options(command: Command) -> Command:
     """MODEL and all options that shape the training graph, handed over as `training`."""
 
     @wraps(command)
     def wrapped(*, model: Path, scheme: str, step_rule: str, seed: int, **given: Any) -> None:
-        names = ("classes", "loss", "weight_state", "batch", "tau", "label_smoothing")
-        chosen = {name: given.pop(name) for name in names}
+        chosen = {name: given.pop(name) for name in _CHOSEN}
         options = TrainOptions(normalize=step_rule == "normalized", seed=seed, **chosen)
         command(training=Training(model, scheme, options), **given)
 

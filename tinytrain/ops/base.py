@@ -22,6 +22,7 @@ import numpy as np
 from tinytrain.errors import InternalError
 from tinytrain.ir import Array, Attr, Graph, Op, Phase, Tensor
 from tinytrain.numeric import random
+from tinytrain.ops.optimizer import Optimizer
 
 Param = int | float | str | Array | Mapping[str, "Param"]
 
@@ -43,9 +44,9 @@ class Step:
     apply: bool = True
     target: Array | int = 0
 
-    def key(self, op: Op) -> int:
-        """The random key of an operator (its attribute `stream`) in this step."""
-        return random.stream_key(self.seed, self.index, op.int("stream"))
+    def key(self, op: Op, attribute: str = "stream") -> int:
+        """The random key of an operator's stream, which this attribute names, in this step."""
+        return random.stream_key(self.seed, self.index, op.int(attribute))
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,9 @@ class Trained:
         tau: largest step relative to the tensor's norm; 0 for no bound.
         accumulator: int32 buffer of a batch, "" for immediate updates.
         batch: samples of a batch.
+        optimizer: momentum and weight decay.
+        velocity: state of the momentum, "" without.
+        velocity_bits: int32[2] state: fraction bits of the velocities, and of the next ones.
     """
 
     weights: str
@@ -126,6 +130,9 @@ class Trained:
     tau: float
     accumulator: str = ""
     batch: int = 1
+    optimizer: Optimizer = Optimizer()
+    velocity: str = ""
+    velocity_bits: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,11 +143,15 @@ class TrainedBias:
         bias: int32 state.
         accumulator: the batch's int32 buffer, "" for immediate updates.
         tau: largest step a sample relative to the int8 range of the layer's output; 0: no bound.
+        momentum: Q16; 0 for none.
+        velocity: int32 state of the momentum, "" without.
     """
 
     bias: str
     accumulator: str = ""
     tau: float = 0.0
+    momentum: int = 0
+    velocity: str = ""
 
 
 class GradBuilder(Protocol):

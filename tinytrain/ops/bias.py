@@ -10,10 +10,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinytrain.ir import Array, Graph, Op, Phase, Tensor
+from tinytrain.ir import Array, Attr, Graph, Op, Phase, Tensor
 from tinytrain.numeric import random
 from tinytrain.numeric.error_scale import step_multiplier
-from tinytrain.ops.base import Error, GradBuilder, KernelCall, OpDef, Step, TrainedBias
+from tinytrain.ops.base import (
+    Error,
+    GradBuilder,
+    KernelCall,
+    OpDef,
+    Param,
+    Step,
+    TrainedBias,
+    optional,
+)
 
 BIAS_MAX = (1 << 30) - 1
 F32 = np.float32
@@ -33,18 +42,28 @@ def emit_bias_update(
         limits: from `bias_limits`.
     """
     state = trained.accumulator or trained.bias
+    velocity = (trained.velocity,) if trained.velocity else ()
+    at_once = () if trained.accumulator else velocity
     builder.emit(
         "bias_update",
-        (u.tensor, u.scale, state, builder.first_scale),
-        (state,),
+        (u.tensor, u.scale, state, builder.first_scale, *at_once),
+        (state, *at_once),
         factors=factors,
         limits=limits,
         gain=u.gain,
         stream=builder.stream(),
+        **_momentum_attrs(builder, trained, bool(at_once)),
     )
     if trained.accumulator:
-        both = (trained.accumulator, trained.bias)
-        builder.emit_in(Phase.APPLY, "apply_bias", both, both)
+        states = (trained.accumulator, trained.bias, *velocity)
+        attrs = _momentum_attrs(builder, trained, bool(velocity))
+        builder.emit_in(Phase.APPLY, "apply_bias", states, states, **attrs)
+
+
+def _momentum_attrs(builder: GradBuilder, trained: TrainedBias, wanted: bool) -> dict[str, Attr]:
+    if not wanted:
+        return {}
+    return {"momentum": trained.momentum, "velocity_stream": builder.stream()}
 
 
 def bias_limits(out: Tensor, unit: Array, tau: float) -> tuple[int, ...]:
@@ -82,6 +101,13 @@ def bias_delta(sums: Array, steps: Sequence[np.float32], noise: Array) -> Array:
     return np.clip(out, -BIAS_MAX, BIAS_MAX)
 
 
+def next_velocity(velocity: Array, delta: Array, op: Op, step: Step) -> Array:
+    """v = m * v + delta in bias units, rounded stochastically, saturated; int64."""
+    noise = random.random_bits(step.key(op, "velocity_stream"), delta.size, 16)
+    moved = velocity.astype(np.int64) * op.int("momentum") + (delta.astype(np.int64) << 16)
+    return np.clip((moved + noise) >> 16, -BIAS_MAX, BIAS_MAX)
+
+
 class BiasUpdate(OpDef):
     """Sum the folded error over positions and step the bias (or the batch's accumulator)."""
 
@@ -89,15 +115,15 @@ class BiasUpdate(OpDef):
     trains = True
 
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
-        """The state's."""
-        return (graph[op.outputs[0]].shape,)
+        """The states'."""
+        return tuple(graph[name].shape for name in op.outputs)
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """int32 state, saturated to +-(2^30 - 1)."""
         del graph
-        u, scale, state, first = inputs
+        u, scale, state, first, *velocity = inputs
         if not step.apply:
-            return (state,)
+            return (state, *velocity)
         sums = u.reshape(-1, u.shape[-1]).astype(np.int64).sum(axis=0)
         relative = F32(scale[0] * F32(op.float("gain")))
         base = F32(F32(first[0] * relative) * F32(step.learning_rate))
@@ -105,8 +131,12 @@ class BiasUpdate(OpDef):
         noise = random.random_bits(step.key(op), len(steps), 32)
         delta = bias_delta(sums, steps, noise)
         limits = np.array(op.ints("limits") or BIAS_MAX, np.int64)
-        moved = state.astype(np.int64) + np.clip(delta, -limits, limits)
-        return (np.clip(moved, -BIAS_MAX, BIAS_MAX).astype(np.int32),)
+        delta = np.clip(delta, -limits, limits)
+        if velocity:
+            delta = next_velocity(velocity[0], delta, op, step)
+            velocity = [delta.astype(np.int32)]
+        moved = np.clip(state.astype(np.int64) + delta, -BIAS_MAX, BIAS_MAX)
+        return (moved.astype(np.int32), *velocity)
 
     def macs(self, op: Op, graph: Graph) -> int:
         """One addition an element is counted as one."""
@@ -124,12 +154,14 @@ class BiasUpdate(OpDef):
                 "limits": np.array(limits, np.int32) if limits else "NULL",
                 "gain": op.float("gain"),
                 "stream": op.int("stream"),
+                **momentum_params(op),
             },
             {
                 "folded": op.inputs[0],
                 "folded_scale": op.inputs[1],
                 "bias": op.inputs[2],
                 "first_scale": op.inputs[3],
+                "velocity": optional(op.inputs, 4),
             },
             takes_step=True,
         )
@@ -147,15 +179,33 @@ class ApplyBias(OpDef):
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """int32, saturated to +-(2^30 - 1)."""
-        del op, graph, step
-        accumulator, bias = inputs
-        total = np.clip(bias.astype(np.int64) + accumulator, -BIAS_MAX, BIAS_MAX)
-        return np.zeros_like(accumulator), total.astype(np.int32)
+        del graph
+        accumulator, bias, *velocity = inputs
+        if not step.apply:
+            return (accumulator, bias, *velocity)
+        delta = accumulator.astype(np.int64)
+        if velocity:
+            delta = next_velocity(velocity[0], delta, op, step)
+            velocity = [delta.astype(np.int32)]
+        total = np.clip(bias.astype(np.int64) + delta, -BIAS_MAX, BIAS_MAX)
+        return (np.zeros_like(accumulator), total.astype(np.int32), *velocity)
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
         """`tt_apply_bias`."""
         return KernelCall(
             "tt_apply_bias",
-            {"count": graph[op.inputs[0]].size},
-            {"accumulator": op.inputs[0], "bias": op.inputs[1]},
+            {"count": graph[op.inputs[0]].size, **momentum_params(op)},
+            {
+                "accumulator": op.inputs[0],
+                "bias": op.inputs[1],
+                "velocity": optional(op.inputs, 2),
+            },
+            takes_step=True,
         )
+
+
+def momentum_params(op: Op) -> dict[str, Param]:
+    """The C fields of momentum; none without."""
+    if "momentum" not in op.attrs:
+        return {}
+    return {"momentum": op.int("momentum"), "velocity_stream": op.int("velocity_stream")}

@@ -21,6 +21,7 @@ import numpy as np
 from tinytrain.ir import Array, Attr, Graph, Op, Phase
 from tinytrain.numeric import random
 from tinytrain.numeric.error_scale import DELTA_FRACTION_BITS, DELTA_MAX, weight_delta
+from tinytrain.ops import optimizer
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Param, Step, Trained
 
 F32 = np.float32
@@ -50,32 +51,53 @@ def update_attrs(
         "stream": builder.stream(),
         "accumulate": bool(trained.accumulator),
         "channels": trained.channels,
+        **({} if trained.accumulator else _optimizer_attrs(builder, trained)),
     }
 
 
+def _optimizer_attrs(builder: GradBuilder, trained: Trained) -> dict[str, Attr]:
+    """Of the operator that takes the step; none for plain SGD."""
+    if trained.optimizer.plain:
+        return {}
+    return {
+        "momentum": trained.optimizer.momentum_q16,
+        "decay": trained.optimizer.decay,
+        "wide": trained.optimizer.velocity == "int16",
+        "velocity_stream": builder.stream(),
+    }
+
+
+def _states(trained: Trained) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(inputs, outputs): weights, fraction, bound, velocity and its bits."""
+    states: tuple[str, ...] = (trained.weights, trained.fraction, trained.bound)
+    if trained.velocity:
+        states = (*states, trained.velocity, trained.velocity_bits)
+    return states, tuple(s for s in states if s)
+
+
 def update_operands(trained: Trained) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(inputs, outputs) for the trained tensor: weights, fraction, bound - or the accumulator."""
+    """(inputs, outputs) for the trained tensor: its states - or the accumulator."""
     if trained.accumulator:
         return (trained.accumulator,), (trained.accumulator,)
-    states = (trained.weights, trained.fraction, trained.bound)
-    return states, tuple(s for s in states if s)
+    return _states(trained)
 
 
 def emit_apply(builder: GradBuilder, trained: Trained) -> None:
     """With batches, the operator that turns the accumulated deltas into a step."""
     if not trained.accumulator:
         return
-    states = (trained.weights, trained.fraction, trained.bound)
+    states, changed = _states(trained)
     builder.emit_in(
         Phase.APPLY,
         "apply_weights",
         (trained.accumulator, *states),
-        (trained.accumulator, *(s for s in states if s)),
+        (trained.accumulator, *changed),
         state=trained.state,
         tau=trained.tau,
         batch=trained.batch,
         channels=trained.channels,
         stream=builder.stream(),
+        **_optimizer_attrs(builder, trained),
     )
 
 
@@ -213,7 +235,7 @@ def run_update(
     rate = taken = F32(step.learning_rate)
     reach2 = F32(0.0)
     if not accumulate and op.float("tau") > 0.0:
-        reach2, bound = gradient.reach2(factors), states[-1]
+        reach2, bound = gradient.reach2(factors), _bound_of(op, states)
         tau, size = tau_at(op.float("tau"), rate), F32(rate * gradient.first)
         likely = F32(F32(size * size) * F32(reach2 * bound[0])) if reach2 > 0 else F32(0.0)
         taken = F32(rate * bound_factor(likely, bound[1], tau))
@@ -226,24 +248,67 @@ def run_update(
         return ((states[0] + delta).astype(np.int32),) if step.apply else (states[0],)
     size = F32(taken * gradient.first)
     size2 = F32(size * size)
-    return _take(op, delta, F32(size2 * reach2) if size2 > 0 else F32(0.0), states, step)
+    reach2 = F32(size2 * reach2) if size2 > 0 else F32(0.0)
+    return _take(op, delta, (rate, reach2), states, step)
+
+
+def _bound_of(op: Op, states: Sequence[Array]) -> Array:
+    """The bound among the states that are there."""
+    return states[1 if op.str("state") == "int8" else 2]
 
 
 def _take(
-    op: Op, delta: Array, reach2: np.float32, states: Sequence[Array], step: Step
+    op: Op,
+    delta: Array,
+    sizes: tuple[np.float32, np.float32],
+    states: Sequence[Array],
+    step: Step,
 ) -> tuple[Array, ...]:
-    """Move the weights by `delta` unless the step only measures; states as `update_operands`."""
-    weights, bound = states[0], states[-1]
-    fraction = states[1] if len(states) == 3 else None
+    """Move the weights by `delta` unless the step only measures; states as `update_operands`.
+
+    Args:
+        sizes: the rate, for decay; the squared reach of the step as taken, 0 if unknown.
+    """
+    rate, reach2 = sizes
+    wide = op.str("state") != "int8"
+    weights, fraction = states[0], states[1] if wide else None
+    velocities = tuple(states[3 if wide else 2 :])
     chosen = list(op.ints("channels")) or slice(None)
-    old = weights[..., chosen]
-    new, new_fraction = old, fraction
+    new = weights[..., chosen]
+    new_fraction = fraction
     if step.apply:
-        new, new_fraction = move(old, fraction, delta, op.str("state"), step.key(op))
+        change, velocities = _optimized(op, delta, (rate, new, fraction), velocities, step)
+        new, new_fraction = move(new, fraction, change, op.str("state"), step.key(op))
     weights = weights.copy()
     weights[..., chosen] = new
-    after = next_bound(bound, delta, reach2, new)
-    return (weights, after) if new_fraction is None else (weights, new_fraction, after)
+    after = next_bound(_bound_of(op, states), delta, reach2, new)
+    kept = () if new_fraction is None else (new_fraction,)
+    return (weights, *kept, after, *velocities)
+
+
+def _optimized(
+    op: Op,
+    delta: Array,
+    held: tuple[np.float32, Array, Array | None],
+    velocities: tuple[Array, ...],
+    step: Step,
+) -> tuple[Array, tuple[Array, ...]]:
+    """The deltas to take and the new velocities; `held`: rate, weights, fraction."""
+    if "momentum" not in op.attrs:
+        return delta, ()
+    change = delta
+    if velocities:
+        velocity, bits = velocities
+        exact = optimizer.advance(velocity, int(bits[0]), delta, op.int("momentum"))
+        change, dtype = optimizer.step_of(exact), str(velocity.dtype)
+        key = step.key(op, "velocity_stream")
+        kept = optimizer.stored(exact, int(bits[1]), dtype, key)
+        new_bits = np.array([bits[1], optimizer.fitting_bits(exact, dtype)], np.int32)
+        velocities = (kept, new_bits)
+    if op.float("decay") > 0:
+        rate, weights, fraction = held
+        change = change + optimizer.decay_delta(weights, fraction, rate, op.float("decay"))
+    return change, velocities
 
 
 def channel_params(op: Op) -> dict[str, Param]:
@@ -265,6 +330,22 @@ def update_params(op: Op, graph: Graph) -> Mapping[str, Param]:
         "input_zero_point": op.int("zero_point"),
         "state": STATES[op.str("state")],
         "stream": op.int("stream"),
+        **optimizer_params(op),
+    }
+
+
+def optimizer_params(op: Op) -> Mapping[str, Param]:
+    """The C field `optimizer`; none for plain SGD, of which nothing is linked."""
+    if "momentum" not in op.attrs:
+        return {}
+    return {
+        "optimizer": {
+            "calls": "&tt_momentum_and_decay",
+            "momentum": op.int("momentum"),
+            "wide": int(bool(op.attrs["wide"])),
+            "decay": op.float("decay"),
+            "stream": op.int("velocity_stream"),
+        }
     }
 
 
@@ -273,7 +354,15 @@ def update_io(op: Op, first: int) -> Mapping[str, str]:
     names = op.inputs[first:]
     if op.attrs["accumulate"]:
         return {"accumulator": names[0], "weights": "", "fraction": "", "bound": ""}
-    return {"accumulator": "", "weights": names[0], "fraction": names[1], "bound": names[2]}
+    return {"accumulator": "", **_state_io(op, names)}
+
+
+def _state_io(op: Op, names: Sequence[str]) -> dict[str, str]:
+    """The C fields of the states, which `names` begins with."""
+    fields = ["weights", "fraction", "bound"]
+    if op.attrs.get("momentum"):
+        fields += ["velocity", "velocity_bits"]
+    return dict(zip(fields, names, strict=False))
 
 
 class ApplyWeights(OpDef):
@@ -292,11 +381,12 @@ class ApplyWeights(OpDef):
         accumulator, *states = inputs
         states = [s for s in states if s is not None]
         delta = np.clip(accumulator.astype(np.int64), -DELTA_MAX, DELTA_MAX)
-        tau = tau_at(op.float("tau"), F32(F32(step.learning_rate) * F32(op.int("batch"))))
-        factor = bound_factor(_squared_norm(delta), states[-1][1], tau)
+        rate = F32(F32(step.learning_rate) * F32(op.int("batch")))
+        tau = tau_at(op.float("tau"), rate)
+        factor = bound_factor(_squared_norm(delta), _bound_of(op, states)[1], tau)
         if factor < 1:
             delta = -weight_delta(delta, F32(factor * F32(2.0**-DELTA_FRACTION_BITS)))
-        taken = _take(op, delta, F32(0.0), states, step)
+        taken = _take(op, delta, (rate, F32(0.0)), states, step)
         return (np.zeros_like(accumulator), *taken)
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
@@ -313,7 +403,8 @@ class ApplyWeights(OpDef):
                 "batch": op.int("batch"),
                 "state": STATES[op.str("state")],
                 "stream": op.int("stream"),
+                **optimizer_params(op),
             },
-            dict(zip(("accumulator", "weights", "fraction", "bound"), op.inputs, strict=True)),
+            {"accumulator": op.inputs[0], **_state_io(op, op.inputs[1:])},
             takes_step=True,
         )

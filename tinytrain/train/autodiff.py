@@ -15,6 +15,7 @@ import numpy as np
 from tinytrain.errors import InputError
 from tinytrain.ir import Attr, Graph, Op, Phase, Role, Tensor
 from tinytrain.ops.base import Error, Trained, TrainedBias, definition
+from tinytrain.ops.optimizer import START_BITS
 from tinytrain.ops.weight_update import squared_sum
 from tinytrain.train.head import expected_mean_square
 from tinytrain.train.layers import layers_of
@@ -129,7 +130,8 @@ class _Builder:
             x = graph[op.inputs[0]]
             rho = 1.0 / (self._mean_square.get(x.name, 0.0) or expected_mean_square(x))
         fresh_head = is_head and options.classes is not None
-        tau = 0.0 if fresh_head else options.tau * options.batch
+        tau = 0.0 if fresh_head else options.bound * options.batch
+        velocity, bits = self._velocity(name, part.shape)
         self._trained[name] = Trained(
             name,
             fraction,
@@ -140,6 +142,20 @@ class _Builder:
             tau,
             accumulator,
             options.batch,
+            options.optimizer,
+            velocity,
+            bits,
+        )
+
+    def _velocity(self, name: str, shape: tuple[int, ...]) -> tuple[str, str]:
+        """States of the momentum of a weight tensor: velocities, their fraction bits."""
+        optimizer = self._options.optimizer
+        if optimizer.momentum_q16 == 0:
+            return "", ""
+        velocity = self._zeros(self._unique(f"{name}_velocity"), shape, optimizer.velocity)
+        bits = np.full(2, START_BITS[optimizer.velocity], np.int32)
+        return velocity, self._state(
+            Tensor(self._unique(f"{velocity}_bits"), (2,), "int32", Role.STATE, data=bits)
         )
 
     def _train_bias(self, graph: Graph, op: Op) -> Op:
@@ -156,7 +172,12 @@ class _Builder:
             shape = self._tensors[name].shape
             delta = self._unique(f"{name}_delta")
             accumulator = self._zeros(delta, shape, "int32", Role.BUFFER)
-        self._biases[op.name] = TrainedBias(name, accumulator, self._options.tau)
+        momentum = self._options.optimizer.momentum_q16
+        shape = self._tensors[name].shape
+        velocity = self._zeros(self._unique(f"{name}_velocity"), shape, "int32") if momentum else ""
+        self._biases[op.name] = TrainedBias(
+            name, accumulator, self._options.bound, momentum, velocity
+        )
         return op
 
     def _zeros(self, name: str, shape: tuple[int, ...], dtype: str, role: Role = Role.STATE) -> str:

@@ -9,10 +9,13 @@ import math
 from dataclasses import dataclass
 
 from tinytrain.errors import UsageError
+from tinytrain.ops.optimizer import VELOCITY_STATES as VELOCITY_STATES
+from tinytrain.ops.optimizer import Optimizer
 
 LOSSES = ("cross-entropy", "mse")
 WEIGHT_STATES = ("int8", "int16", "float32")
 MAX_BATCH = 256
+MAX_MOMENTUM = 0.99
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,11 @@ class TrainOptions:
             1 / mean(x^2)), False is plain quantization-aware scaling (rho = 1).
         tau: largest step of a weight tensor relative to its norm, and of a bias relative to the
             range of its layer's output, a sample; a batch of N may step N times as far. That of
-            weights shrinks with rates below 0.01. 0 for no bound.
+            weights shrinks with rates below 0.01. 0 for no bound. Momentum m lets a step of one
+            sample go on in later ones: each is kept within 1 - m of this.
+        momentum: share of the last step's velocity that is taken again, in [0, 1).
+        momentum_state: "int8" | "int16", how the velocity of a weight is kept.
+        weight_decay: rate * weight_decay of each trained weight is taken off it at every step.
         label_smoothing: in [0, 1), cross-entropy only.
         seed: of a fresh classifier's weights.
     """
@@ -39,8 +46,21 @@ class TrainOptions:
     batch: int = 1
     normalize: bool = True
     tau: float = 0.002
+    momentum: float = 0.0
+    momentum_state: str = "int16"
+    weight_decay: float = 0.0
     label_smoothing: float = 0.0
     seed: int = 0
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """Momentum and decay."""
+        return Optimizer(self.momentum, self.momentum_state, self.weight_decay)
+
+    @property
+    def bound(self) -> float:
+        """Largest step of one sample before momentum: `tau` of what it adds up to."""
+        return self.tau * (1.0 - self.momentum)
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -53,6 +73,12 @@ class TrainOptions:
             raise _bad("batch", self.batch, f"1 to {MAX_BATCH}")
         if not (math.isfinite(self.tau) and self.tau >= 0):
             raise _bad("tau", self.tau, "a number >= 0")
+        if not 0 <= self.momentum <= MAX_MOMENTUM:
+            raise _bad("momentum", self.momentum, f"in [0, {MAX_MOMENTUM}]")
+        if self.momentum_state not in VELOCITY_STATES:
+            raise _bad("momentum state", self.momentum_state, "int8 or int16")
+        if not 0 <= self.weight_decay <= 1:
+            raise _bad("weight decay", self.weight_decay, "in [0, 1]")
         if not 0 <= self.label_smoothing < 1:
             raise _bad("label smoothing", self.label_smoothing, "in [0, 1)")
         if self.classes is not None and self.loss == "mse":

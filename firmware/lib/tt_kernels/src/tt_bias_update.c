@@ -1,15 +1,6 @@
+#include "tt_bias.h"
 #include "tt_kernels.h"
 #include "tt_sum_positions_dsp.h"
-
-#define TT_BIAS_MAX ((1 << 30) - 1)
-
-static int32_t saturated(int64_t value)
-{
-    if (value > TT_BIAS_MAX) {
-        return TT_BIAS_MAX;
-    }
-    return value < -TT_BIAS_MAX ? -TT_BIAS_MAX : (int32_t)value;
-}
 
 /* -sum * step in whole units, rounded stochastically, saturated. */
 static int32_t bias_delta(int32_t sum, tt_step_multiplier step, uint32_t draw)
@@ -26,20 +17,21 @@ static int32_t bias_delta(int32_t sum, tt_step_multiplier step, uint32_t draw)
                                           : (int64_t)(draw >> (32 - shift));
         product = (product + noise) >> shift;
     }
-    return saturated(product);
+    return tt_saturate_bias(product);
 }
 
 /* What the biases of a layer share: the size of a step, and its random stream. */
 typedef struct tt_bias_step {
     float size;
-    uint32_t key;
+    uint32_t key, velocity_key;
 } tt_bias_step;
 
 static tt_bias_step begin(const tt_bias_update_params *params, const tt_bias_update_io *io,
                           const tt_step *step)
 {
     const float scale = *io->first_scale * (*io->folded_scale * params->gain);
-    const tt_bias_step result = {scale * step->learning_rate, tt_stream_key(step, params->stream)};
+    const tt_bias_step result = {scale * step->learning_rate, tt_stream_key(step, params->stream),
+                                 tt_stream_key(step, params->velocity_stream)};
     return result;
 }
 
@@ -52,7 +44,12 @@ static void move_bias(const tt_bias_update_params *params, const tt_bias_update_
     if (params->limits != NULL) {
         delta = tt_clamp(delta, -params->limits[c], params->limits[c]);
     }
-    io->bias[c] = saturated((int64_t)io->bias[c] + delta);
+    if (io->velocity != NULL) {
+        const uint32_t draw = tt_random_at(step.velocity_key + (uint32_t)c * TT_GOLDEN);
+        delta = tt_bias_velocity(io->velocity[c], params->momentum, delta, draw);
+        io->velocity[c] = delta;
+    }
+    io->bias[c] = tt_saturate_bias((int64_t)io->bias[c] + delta);
 }
 
 /* Of channel c over all positions; channels come in turn, `sums` keeps those of four. */

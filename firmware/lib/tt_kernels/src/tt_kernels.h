@@ -329,12 +329,15 @@ typedef struct tt_bias_update_params {
     const int32_t *limits; /* largest step of each channel; NULL: none */
     float gain;
     uint32_t stream;
+    int32_t momentum; /* Q16 */
+    uint32_t velocity_stream;
 } tt_bias_update_params;
 typedef struct tt_bias_update_io {
     const int8_t *folded;
     const float *folded_scale;
     const float *first_scale;
-    int32_t *bias; /* or the batch's accumulator */
+    int32_t *bias;     /* or the batch's accumulator */
+    int32_t *velocity; /* NULL: no momentum */
 } tt_bias_update_io;
 void tt_bias_update(const tt_bias_update_params *params, const tt_bias_update_io *io,
                     const tt_step *step);
@@ -347,24 +350,31 @@ typedef struct tt_apply_weights_params {
     uint16_t batch; /* samples whose rates make up that of the step */
     uint8_t state;
     uint32_t stream;
+    tt_optimizer optimizer;
 } tt_apply_weights_params;
 typedef struct tt_apply_weights_io {
     int32_t *accumulator;
     int8_t *weights;
     void *fraction;
     float *bound;
+    void *velocity;
+    int32_t *velocity_bits;
 } tt_apply_weights_io;
 void tt_apply_weights(const tt_apply_weights_params *params, const tt_apply_weights_io *io,
                       const tt_step *step);
 
 typedef struct tt_apply_bias_params {
     uint32_t count;
+    int32_t momentum; /* Q16 */
+    uint32_t velocity_stream;
 } tt_apply_bias_params;
 typedef struct tt_apply_bias_io {
     int32_t *accumulator;
     int32_t *bias;
+    int32_t *velocity; /* NULL: no momentum */
 } tt_apply_bias_io;
-void tt_apply_bias(const tt_apply_bias_params *params, const tt_apply_bias_io *io);
+void tt_apply_bias(const tt_apply_bias_params *params, const tt_apply_bias_io *io,
+                   const tt_step *step);
 
 /* after the layers it is made of */
 #include "tt_kernels_row.h"

@@ -77,7 +77,21 @@ tt_updater tt_update_begin(const tt_update_rule *rule, const tt_update_io *io, c
     updater.key = tt_stream_key(step, rule->stream);
     updater.squares = 0;
     updater.weights2 = 0;
+    updater.optimizer = NULL;
+    if (io->accumulator == NULL) {
+        tt_optimizer_begin(&updater, &rule->optimizer, rate, step);
+    }
     return updater;
+}
+
+void tt_optimizer_begin(tt_updater *updater, const tt_optimizer *optimizer, float rate,
+                        const tt_step *step)
+{
+    updater->optimizer = NULL;
+    if (optimizer->calls != NULL && updater->move) {
+        updater->optimizer = optimizer;
+        optimizer->calls->begin(updater, rate, step);
+    }
 }
 
 static int8_t move_weight(const tt_updater *updater, const tt_update_io *io, int32_t delta,
@@ -118,6 +132,9 @@ void tt_update_weight(tt_updater *updater, const tt_update_io *io, int32_t delta
     }
     updater->squares += (uint64_t)((int64_t)delta * delta);
     if (updater->move) {
+        if (updater->optimizer != NULL) {
+            delta = updater->optimizer->calls->delta(updater, io, delta, at, index);
+        }
         io->weights[at] = move_weight(updater, io, delta, at, index);
     }
     const int32_t weight = io->weights[at];
@@ -130,6 +147,9 @@ void tt_update_end(const tt_updater *updater, const tt_update_io *io)
         return;
     }
     io->bound[1] = (float)updater->weights2;
+    if (updater->optimizer != NULL) {
+        updater->optimizer->calls->end(updater, io);
+    }
     if (updater->reach2 > 0.0f && updater->squares >= TT_MEASURABLE_SQUARES) {
         const float seen = ((float)updater->squares * 0x1p-32f) / updater->reach2;
         io->bound[0] += (seen - io->bound[0]) * TT_SHARE_GAIN;

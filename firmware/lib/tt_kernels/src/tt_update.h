@@ -16,6 +16,19 @@ enum tt_weight_state {
     TT_STATE_FLOAT32 = 2, /* int8 and the weight in float32 */
 };
 
+typedef struct tt_updater tt_updater;
+typedef struct tt_update_io tt_update_io;
+typedef struct tt_optimizer_calls tt_optimizer_calls;
+
+/* What is done with a step besides taking it; all 0 for plain SGD. */
+typedef struct tt_optimizer {
+    const tt_optimizer_calls *calls; /* NULL: nothing; so that only what is used is linked */
+    int32_t momentum;                /* Q16; 0: no velocity */
+    float decay;                     /* of a weight at rate 1 */
+    uint32_t stream;                 /* of the rounding of velocities */
+    bool wide;                       /* int16 velocities, int8 else */
+} tt_optimizer;
+
 typedef struct tt_update_rule {
     const float *factors; /* rho * s_x / s_w[c]^2, one an output channel */
     float gain;           /* of the folded error's scale */
@@ -26,10 +39,11 @@ typedef struct tt_update_rule {
     int32_t input_zero_point;
     uint8_t state; /* enum tt_weight_state */
     uint32_t stream;
+    tt_optimizer optimizer;
 } tt_update_rule;
 
 /* Layouts: input and folded NHWC; weights as in tflite. */
-typedef struct tt_update_io {
+struct tt_update_io {
     const int8_t *input;
     const int8_t *folded;
     const float *folded_scale;
@@ -38,8 +52,10 @@ typedef struct tt_update_io {
     int8_t *weights;
     void *fraction; /* int8 or float32 after the state; NULL for int8 */
     float *bound;   /* mean share that squared steps have of their reach; squared norm of weights */
+    void *velocity; /* int8 or int16; NULL without momentum */
+    int32_t *velocity_bits; /* fraction bits of the velocities, and of the next ones */
     int32_t *scratch;
-} tt_update_io;
+};
 
 /* A float32 >= 0 as multiplier * 2^(16 - shift). */
 typedef struct tt_step_multiplier {
@@ -48,15 +64,33 @@ typedef struct tt_step_multiplier {
 } tt_step_multiplier;
 
 /* One weight tensor's update under way. */
-typedef struct tt_updater {
-    float base;        /* rate * bound factor * scale of the gradient */
-    float reach2;      /* squared norm that the step can reach; 0: not measured */
-    bool move;         /* whether weights change */
-    uint8_t state;     /* enum tt_weight_state */
-    uint32_t key;      /* random key of the stream */
-    uint64_t squares;  /* sum of squared Q16 deltas */
-    uint64_t weights2; /* sum of squared weights after the step */
-} tt_updater;
+struct tt_updater {
+    float base;                    /* rate * bound factor * scale of the gradient */
+    float reach2;                  /* squared norm that the step can reach; 0: not measured */
+    bool move;                     /* whether weights change */
+    uint8_t state;                 /* enum tt_weight_state */
+    uint32_t key;                  /* random key of the stream */
+    uint64_t squares;              /* sum of squared Q16 deltas */
+    uint64_t weights2;             /* sum of squared weights after the step */
+    const tt_optimizer *optimizer; /* NULL: plain SGD */
+    tt_step_multiplier decay;      /* of 256ths of a weight */
+    uint32_t velocity_key;
+    int32_t velocity_max; /* largest magnitude, with TT_VELOCITY_BITS fraction bits */
+};
+
+/* Momentum and weight decay; tinytrain/ops/optimizer.py defines them. */
+struct tt_optimizer_calls {
+    void (*begin)(tt_updater *updater, float rate, const tt_step *step);
+    /* The delta to take of weight `at`, `index` among the trained ones. */
+    int32_t (*delta)(tt_updater *updater, const tt_update_io *io, int32_t delta, uint32_t at,
+                     uint32_t index);
+    void (*end)(const tt_updater *updater, const tt_update_io *io);
+};
+extern const tt_optimizer_calls tt_momentum_and_decay;
+
+/* Of an updater whose other fields are set: the optimizer, if there is one and weights move. */
+void tt_optimizer_begin(tt_updater *updater, const tt_optimizer *optimizer, float rate,
+                        const tt_step *step);
 
 tt_step_multiplier tt_step_multiplier_of(float step);
 

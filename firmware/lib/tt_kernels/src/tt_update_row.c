@@ -65,7 +65,7 @@ void tt_update_row(tt_updater *updater, const tt_update_io *io, const tt_weight_
 {
     tt_delta_rule rule;
     if (io->accumulator == NULL && updater->move && updater->state == TT_STATE_INT16 &&
-        delta_rule(row, &rule)) {
+        updater->optimizer == NULL && delta_rule(row, &rule)) {
         move_row(updater, io, row, rule);
         return;
     }

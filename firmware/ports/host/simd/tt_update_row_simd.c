@@ -69,8 +69,8 @@ void tt_update_row(tt_updater *updater, const tt_update_io *io, const tt_weight_
     const int32_t most = INT32_MAX / (TT_WEIGHT_MAX * TT_WEIGHT_MAX) * TT_LANES;
     tt_weight_row rest = *row;
     if (tt_has_avx2() && io->accumulator == NULL && updater->move &&
-        updater->state == TT_STATE_INT16 && row->channels == NULL && row->step == 1 &&
-        row->count < most && delta_rule(row, &rule)) {
+        updater->state == TT_STATE_INT16 && updater->optimizer == NULL && row->channels == NULL &&
+        row->step == 1 && row->count < most && delta_rule(row, &rule)) {
         const int32_t moved = move_lanes(updater, io, row, &rule);
         rest.gradient += moved;
         rest.count -= moved;
