@@ -158,8 +158,8 @@ def _plan_lowest(graph: Graph, exact_s: float) -> tuple[Graph, Plan]:
 
 def read_data(path: Path, model: Graph, options: TrainOptions) -> Dataset:
     """Read a data file for a model (see `reader.dataset`)."""
-    output = model[model.outputs[0]] if options.loss == "mse" else None
-    classes = options.classes or model[model.outputs[0]].size
+    output = None if options.labels else model[model.outputs[0]]
+    classes = options.classes or max(2, model[model.outputs[0]].size)
     return read_dataset(path, model[model.inputs[0]], output=output, classes=classes)
 
 
@@ -358,7 +358,7 @@ def simulate(run: Run, progress: Progress | None = None, looks: int = 0) -> Simu
     after = _evaluate(simulator, run.prepared, data)
     state = simulator.state()
     tail = losses[-max(1, len(losses) // 10) :]
-    labels = run.prepared.training.options.loss == "cross-entropy"
+    labels = run.prepared.training.options.labels
     return Simulation(
         accuracy_before=before if labels else None,
         accuracy_after=after if labels else None,
@@ -377,7 +377,7 @@ def simulate(run: Run, progress: Progress | None = None, looks: int = 0) -> Simu
 
 def _warnings(run: Run, losses: Array, statistics: TensorStatistics | None) -> tuple[str, ...]:
     """What went wrong, and what to change."""
-    labels = run.prepared.training.options.loss == "cross-entropy"
+    labels = run.prepared.training.options.labels
     classes = run.prepared.result.size if labels else None
     found = diagnose(losses, classes, float(run.rates.max(initial=0.0)))
     return tuple(found + (diagnose_tensors(*statistics.fractions()) if statistics else []))
@@ -386,7 +386,7 @@ def _warnings(run: Run, losses: Array, statistics: TensorStatistics | None) -> t
 def _evaluate(simulator: Simulator, prepared: Prepared, data: Dataset) -> float:
     """Accuracy, or mean squared error in real units."""
     results = simulator.infer(data.x_test)
-    if prepared.training.options.loss == "cross-entropy":
+    if prepared.training.options.labels:
         return float(np.mean(np.argmax(results, axis=1) == data.y_test))
     difference = results.astype(np.float64) - data.y_test.reshape(results.shape)
     return float(np.mean((difference * prepared.result.q.scale0) ** 2))

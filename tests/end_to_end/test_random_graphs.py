@@ -27,7 +27,7 @@ from tinytrain.toolchain.simulator import Simulator
 from tinytrain.train import TrainOptions, attach_loss
 from tinytrain.train.layers import layers_of
 
-SEEDS = range(36)
+SEEDS = range(48)
 SAMPLES = 9
 TRIES = 60
 LARGEST = 600  # elements of a tensor, so that a network is quick to interpret
@@ -233,12 +233,14 @@ class Sketch:
         return self.note(self.b.reshape(x, self.pick(shapes)), self.rms[x.index])
 
     def pointwise(self, x: Ref) -> Ref:
-        """RELU, RELU6, QUANTIZE, SOFTMAX."""
-        quant, kind = self.quant(self.rms[x.index]), self.draw(0, 4)
+        """RELU, RELU6, QUANTIZE, SOFTMAX, LOGISTIC, TANH."""
+        quant, kind = self.quant(self.rms[x.index]), self.draw(0, 6)
         if kind == 0:
             return self.note(self.b.quantize(x, **quant), self.rms[x.index])
         if kind == 1:
             return self.note(self.b.softmax(x, beta=self.pick((1.0, 0.25, 3.0))), 0.3)
+        if kind > 3:
+            return self.note((self.b.logistic, self.b.tanh)[kind - 4](x), 0.5)
         make = (self.b.relu, self.b.relu6)[kind - 2]
         y = make(x, **({} if self.chance(0.4) else quant))
         return self.note(y, self.rms[x.index])
@@ -308,7 +310,9 @@ def prepared_network(seed: int, folder: Path) -> Prepared:
             weight_decay=float(later.choice([0.0, 0.01, 1.0])),
         )
     result = graph[graph.outputs[0]]
-    if result.size != result.shape[-1] or result.size == 1:
+    if result.size == 1 and later.random() < 0.7:
+        options = replace(options, loss="binary-cross-entropy")
+    elif result.size != result.shape[-1] or result.size == 1:
         options = replace(options, loss="mse")  # there is no row of logits
     scheme = str(rng.choice(["full", "full", "full", "bias:all", "head", "channels"]))
     if network.shares:
@@ -336,7 +340,7 @@ def inputs(seed: int, shape: tuple[int, ...]) -> Array:
 def wanted_results(seed: int, prepared: Prepared) -> Array:
     """Labels, or values."""
     rng = np.random.default_rng((seed, 3))
-    if prepared.training.options.loss == "mse":
+    if not prepared.training.options.labels:
         return rng.integers(-128, 128, (SAMPLES, *prepared.result.shape)).astype(np.int8)
     return rng.integers(0, prepared.result.size, SAMPLES).astype(np.int32)
 

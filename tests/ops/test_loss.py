@@ -25,7 +25,7 @@ def _run(op: Op, values: dict[str, Array], made: list[Tensor], seed: int) -> Cas
 def _scores(logits: Array, scales: Array, zero_point: int) -> Case:
     attrs: dict[str, Attr] = {"scales": tuple(float(s) for s in scales), "zero_point": zero_point}
     op = Op("class_scores", "scores", ("logits",), ("scores",), attrs)
-    return _run(op, {"logits": logits}, [Tensor("scores", (logits.size,), "float32")], 0)
+    return _run(op, {"logits": logits}, [Tensor("scores", (max(2, logits.size),), "float32")], 0)
 
 
 def _softmax(real: Array) -> Array:
@@ -44,14 +44,18 @@ def test_class_scores(dtype: str, classes: int) -> None:
         scales = (rng.uniform(0.1, 1.0, classes) * unit * size).astype(F32)
         case = _scores(logits, scales, 5)
         real = (logits.astype(np.float64).reshape(-1) - 5) * scales
+        real = np.append(0.0, real) if classes == 1 else real  # that of the first class is 0
         np.testing.assert_allclose(case.after["scores"], _softmax(real), rtol=1e-4, atol=1e-7)
         cases.append(case)
     assert_kernels(cases)
 
 
-def _cross_entropy(scores: Array, target: int, smoothing: float, seed: int) -> Case:
+def _cross_entropy(
+    scores: Array, target: int, smoothing: float, seed: int, logits: int = 0
+) -> Case:
     values = {"scores": scores.astype(F32), "target": np.array([target], np.int32)}
-    attrs: dict[str, Attr] = {"error_shape": (1, scores.size), "smoothing": smoothing, "stream": 3}
+    shape = (1, logits or scores.size)
+    attrs: dict[str, Attr] = {"error_shape": shape, "smoothing": smoothing, "stream": 3}
     op = Op(
         "cross_entropy_error",
         "loss",
@@ -60,7 +64,7 @@ def _cross_entropy(scores: Array, target: int, smoothing: float, seed: int) -> C
         attrs,
     )
     made = [
-        Tensor("e", (1, scores.size), "int8"),
+        Tensor("e", shape, "int8"),
         Tensor("e_scale", (1,), "float32"),
         Tensor("first_scale", (1,), "float32"),
         Tensor("loss", (1,), "float32"),
@@ -86,6 +90,21 @@ def test_cross_entropy(smoothing: float) -> None:
     certain = np.array([0.0, 1.0, 0.0])
     cases += [_cross_entropy(certain, 1, 0.0, 0), _cross_entropy(certain, 2, 0.0, 0)]
     assert not cases[-2].after["e"].any()
+    assert_kernels(cases)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_binary_cross_entropy_has_the_error_of_its_one_logit(smoothing: float) -> None:
+    cases: list[Case] = []
+    for p, target in ((0.5, 0), (0.5, 1), (0.999, 0), (1e-6, 1), (0.3, 1)):
+        case = _cross_entropy(np.array([1 - p, p]), target, smoothing, 7, logits=1)
+        wanted = p - (target * (1 - smoothing) + smoothing / 2)
+        scale = float(case.after["first_scale"][0])
+        assert case.after["e"].tolist() == [[int(127 * np.sign(wanted))]]
+        assert 127 * scale == pytest.approx(abs(wanted), rel=1e-5)
+        loss = -np.log(p if target else 1 - p)
+        assert float(case.after["loss"][0]) == pytest.approx(loss, rel=1e-5)
+        cases.append(case)
     assert_kernels(cases)
 
 

@@ -29,14 +29,14 @@ def refused(data: bytes) -> UnsupportedError:
 def test_all_reasons_at_once_in_file_order() -> None:
     b = Builder()
     x = image(b)
-    y = b.op("LOGISTIC", (x,), b.tensor("a", x.shape, scale=0.1))
+    y = b.op("HARD_SWISH", (x,), b.tensor("a", x.shape, scale=0.1))
     y = b.relu(y)
     y = b.op("CUSTOM", (y,), b.tensor("b", x.shape, scale=0.1))
     y = b.op("WHILE", (y,), b.tensor("d", x.shape, scale=0.1))
     y = b.op("RELU", (y,), b.tensor("e", x.shape))
     error = refused(finish(b, y))
     assert [(row.index, row.operator) for row in error.rows] == [
-        (0, "LOGISTIC"),
+        (0, "HARD_SWISH"),
         (2, "CUSTOM ''"),
         (3, "WHILE"),
         (4, "RELU"),
@@ -79,7 +79,7 @@ def test_hybrid_model() -> None:
 def test_float_in_the_middle() -> None:
     b = Builder()
     y = b.dequantize(image(b))
-    y = b.op("LOGISTIC", (y,), b.tensor("f", y.shape, dtype="float32"))
+    y = b.op("HARD_SWISH", (y,), b.tensor("f", y.shape, dtype="float32"))
     y = b.quantize(y, out_scale=0.1)
     error = refused(finish(b, y))
     assert {row.index for row in error.rows} == {0, 1, 2}

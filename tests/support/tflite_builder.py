@@ -327,6 +327,16 @@ class Builder:
         out = self._like(x, x.shape, name, SOFTMAX_SCALE, SOFTMAX_ZERO_POINT)
         return self.op("SOFTMAX", (x,), out, "SoftmaxOptions", {"Beta": beta}, version=2)
 
+    def logistic(self, x: Ref, *, name: str = "logistic") -> Ref:
+        """Scale 1/256, zero point -128."""
+        out = self.tensor(self._fresh(name), x.shape, scale=1 / 256, zero_point=-128)
+        return self.op("LOGISTIC", (x,), out)
+
+    def tanh(self, x: Ref, *, name: str = "tanh") -> Ref:
+        """Scale 1/128, zero point 0."""
+        out = self.tensor(self._fresh(name), x.shape, scale=1 / 128, zero_point=0)
+        return self.op("TANH", (x,), out)
+
     def quantize(
         self, x: Ref, *, out_scale: float, out_zero_point: int = 0, name: str = "quantize"
     ) -> Ref:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.small_networks import CLASSES, NETWORKS, Net
 from tests.support.tflite_writer import Array
-from tinytrain.errors import InputError
+from tinytrain.errors import InputError, UsageError
 from tinytrain.interp import Interpreter, mean_squares
 from tinytrain.ir import Graph
 from tinytrain.reader import read
@@ -164,6 +164,42 @@ def test_one_class_has_nothing_to_learn() -> None:
     assert caught.value.code == "one-class"
     assert attach_loss(graph, TrainOptions(loss="mse"), {}).outputs == graph.outputs
     assert attach_loss(graph, TrainOptions(classes=3), {})["scores"].size == 3
+
+
+@pytest.mark.parametrize("end", ["logit", "logistic", "reshape"])
+def test_one_logit_is_that_of_the_second_class(end: str) -> None:
+    net = Net(8)
+    y = net.dense(net.image(1, 2, 2, 3), 1, activation="NONE")
+    y = y if end == "logit" else net.b.logistic(y)
+    graph = read(net.done(net.b.reshape(y, (1, 1, 1)) if end == "reshape" else y))
+    made = attach_loss(graph, TrainOptions(loss="binary-cross-entropy"), {})
+    assert [op.kind for op in made.ops][-2:] == ["logits", "class_scores"]
+    assert "logistic" not in {op.kind for op in made.ops}
+    head = made.ops[-2]
+    unit = made[head.inputs[0]].q.scale0 * made[head.inputs[1]].q.scale0
+    for x in inputs(graph):
+        values = Interpreter(made).infer(x)
+        p = 1 / (1 + np.exp(-float(values["logits"].reshape(-1)[0]) * unit))
+        assert values["scores"] == pytest.approx([1 - p, p], abs=1e-5)
+
+
+def test_binary_cross_entropy_wants_one_logit() -> None:
+    options = TrainOptions(loss="binary-cross-entropy")
+    with pytest.raises(InputError, match=f"this one has {CLASSES}") as caught:
+        attach_loss(dense_end(), options, {})
+    assert caught.value.code == "several-logits"
+    made = attach_loss(dense_end(), TrainOptions(2, "binary-cross-entropy"), {})
+    assert made["scores"].size == 2
+    assert made["logits"].size == 1
+    with pytest.raises(UsageError, match="number of classes 3"):
+        TrainOptions(3, "binary-cross-entropy")
+
+
+def test_cross_entropy_does_not_skip_a_logistic() -> None:
+    net = Net(8)
+    y = net.b.logistic(net.dense(net.image(1, 2, 2, 3), CLASSES, activation="NONE"))
+    made = attach_loss(read(net.done(y)), TrainOptions(), {})
+    assert [op.kind for op in made.ops][-2:] == ["logistic", "class_scores"]
 
 
 def test_several_outputs() -> None:

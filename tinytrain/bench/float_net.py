@@ -118,11 +118,17 @@ class FloatNet:
         return values
 
     def result(self, values: Values) -> Any:
-        """Logits [N, classes] times the softmax's beta, or the values [N, ...]."""
+        """Logits [N, classes] times the softmax's beta, or the values [N, ...].
+
+        A single logit is that of the second of two classes; that of the first is 0.
+        """
         if self.scores is None:
             return values[self.graph.outputs[0]]
         logits = values[self.scores.inputs[0]]
-        return logits.reshape(logits.shape[0], -1) * self.scores.float("beta")
+        rows = logits.reshape(logits.shape[0], -1) * self.scores.float("beta")
+        if rows.shape[1] == 1:
+            rows = self._torch.cat([self._torch.zeros_like(rows), rows], 1)
+        return rows
 
     def _operand(self, values: Values, parameters: Mapping[str, Any], op: Op, i: int) -> Any:
         name = op.inputs[i]
@@ -220,6 +226,12 @@ class FloatNet:
     def _softmax(self, op: Op, x: Any) -> Any:
         return _channels_first((_channels_last(x) * op.float("beta")).softmax(-1))
 
+    def _logistic(self, op: Op, x: Any) -> Any:
+        return x.sigmoid()
+
+    def _tanh(self, op: Op, x: Any) -> Any:
+        return x.tanh()
+
 
 _OWN = {"relu": "RELU", "relu6": "RELU6"}
 _FORMS: Mapping[str, Callable[..., Any]] = {
@@ -240,6 +252,8 @@ _FORMS: Mapping[str, Callable[..., Any]] = {
     "relu6": FloatNet._same,
     "quantize": FloatNet._same,
     "softmax": FloatNet._softmax,
+    "logistic": FloatNet._logistic,
+    "tanh": FloatNet._tanh,
 }
 
 

@@ -179,7 +179,7 @@ class FloatTrainer:
             parameter.clamp_(-127.0, 127.0)
 
     def _targets(self, y: Array) -> Any:
-        if self._options.loss == "cross-entropy":
+        if self._options.labels:
             return self._torch.from_numpy(y.astype(np.int64))
         tensor = self._net.graph[self._net.graph.outputs[0]]
         values = (y.astype(np.float32) - tensor.q.zero_point) * np.float32(tensor.q.scale0)
@@ -187,7 +187,7 @@ class FloatTrainer:
 
     def _loss(self, result: Any, targets: Any) -> Any:
         functional = self._torch.nn.functional
-        if self._options.loss == "cross-entropy":
+        if self._options.labels:
             smoothing = self._options.label_smoothing
             return functional.cross_entropy(result, targets, label_smoothing=smoothing)
         return functional.mse_loss(result, targets)
@@ -197,6 +197,6 @@ class FloatTrainer:
         with self._torch.no_grad():
             values = self._net.run(self.prefix(x), self._parameters, self._after)
             result = self._net.result(values)
-            if self._options.loss == "cross-entropy":
+            if self._options.labels:
                 return float((result.argmax(1).numpy() == y).mean())
             return float(self._loss(result, self._targets(y)))

@@ -1,6 +1,8 @@
 """Losses, the operators where the backward pass starts.
 
-`class_scores` (softmax in float32 from int32 or int8 logits) is part of inference;
+`class_scores` (softmax in float32 from int32 or int8 logits) is part of inference. Of a single
+logit z it gives 1 - p and p with p = 1 / (1 + e^-z), the softmax of 0 and z: binary cross-entropy
+is cross-entropy over these two classes, of which only the second one has a logit.
 `cross_entropy_error` and `mean_squared_error` compare with the target and make the first error. The
 first error fills int8 whatever its size. All errors after it are relative to it; its real scale
 goes to the updates alone.
@@ -43,13 +45,15 @@ class ClassScores(OpDef):
 
     def shape(self, op: Op, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """[classes]."""
-        return ((graph[op.inputs[0]].size,),)
+        return ((max(2, graph[op.inputs[0]].size),),)
 
     def run(self, op: Op, graph: Graph, inputs: Sequence[Array], step: Step) -> tuple[Array, ...]:
         """real = (q - zero_point) * scale[c]; exp; divide by the sum."""
         del graph, step
         q = inputs[0].reshape(-1).astype(np.int32) - np.int32(op.int("zero_point"))
         real = q.astype(np.float32) * logit_scales(op)
+        if real.size == 1:
+            real = np.concatenate([np.zeros(1, np.float32), real])
         powers = exp_negative(real - np.max(real))
         return ((powers / ordered_sum(powers)).astype(np.float32),)
 
@@ -60,7 +64,7 @@ class ClassScores(OpDef):
         return KernelCall(
             f"tt_class_scores_{suffix}",
             {
-                "classes": logits.size,
+                "logits": logits.size,
                 "zero_point": op.int("zero_point"),
                 "scales": logit_scales(op),
             },
@@ -69,7 +73,10 @@ class ClassScores(OpDef):
 
 
 class CrossEntropyError(OpDef):
-    """dL/dlogit = score - target, with optional label smoothing; also the loss."""
+    """dL/dlogit = score - target, with optional label smoothing; also the loss.
+
+    Where there is one logit and two classes, it is that of the second class.
+    """
 
     kind = "cross_entropy_error"
 
@@ -85,7 +92,8 @@ class CrossEntropyError(OpDef):
         even = F32(smoothing / F32(scores.size))
         wanted = np.full(scores.size, even, np.float32)
         wanted[target] = F32(even + F32(F32(1.0) - smoothing))
-        error = (scores - wanted).astype(np.float32)
+        logits = int(np.prod(op.ints("error_shape")))
+        error = (scores - wanted).astype(np.float32)[scores.size - logits :]
         q, scale = quantize_first_error(error, step.key(op))
         loss = F32(-log(max(scores[target], SMALLEST_SCORE)))
         return (
@@ -101,6 +109,7 @@ class CrossEntropyError(OpDef):
             "tt_cross_entropy_error",
             {
                 "classes": graph[op.inputs[0]].size,
+                "logits": int(np.prod(op.ints("error_shape"))),
                 "smoothing": op.float("smoothing"),
                 "stream": op.int("stream"),
             },

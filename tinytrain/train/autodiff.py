@@ -279,7 +279,7 @@ class _Builder:
     def start(self) -> None:
         """Emit the loss: its error starts the backward pass."""
         result = self.graph.outputs[0]
-        cross_entropy = self._options.loss == "cross-entropy"
+        cross_entropy = self._options.labels
         source = self.graph.producers[result].inputs[0] if cross_entropy else result
         shape = (1,) if cross_entropy else self.graph[source].shape
         dtype = "int32" if cross_entropy else "int8"

@@ -1,9 +1,9 @@
 """The end of the network: keep or replace the classifier, then attach what a loss reads.
 
 In: a forward graph as read. Out: a graph whose output is class scores (cross-entropy) or int8
-values (mean squared error). The classifier is found from the output backward through SOFTMAX and
-RESHAPE: a fully connected layer, or a 1x1 convolution over one position (as in the MCUNet
-family). Its int32 accumulators become the logits.
+values (mean squared error). The classifier is found from the output backward through SOFTMAX (or
+LOGISTIC, for binary cross-entropy) and RESHAPE: a fully connected layer, or a 1x1 convolution over
+one position (as in the MCUNet family). Its int32 accumulators become the logits.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def attach_loss(graph: Graph, options: TrainOptions, mean_square: Mapping[str, f
             return graph
         cut = _cut(graph, made)
         return cut.with_ops(cut.ops) if len(cut.ops) < len(graph.ops) else graph
-    before, beta = _skip_softmax(graph, graph.outputs[0])
+    binary = options.loss == "binary-cross-entropy"
+    before, beta = _skip_scores(graph, graph.outputs[0], "logistic" if binary else "softmax")
     classifier = _classifier(graph, before)
     if classifier is None:
         if options.classes is not None:
@@ -66,28 +67,41 @@ def attach_loss(graph: Graph, options: TrainOptions, mean_square: Mapping[str, f
                 f"cross-entropy needs one row of logits, the model gives {graph[before].shape}",
                 hint="choose the loss mse, or a model that classifies the whole input",
             )
-        _check_classes(graph[before].size)
+        _check_logits(graph[before].size, binary)
         return _with_scores(graph, before, graph[before].q.scales(graph[before].size), beta)
-    _check_classes(options.classes or graph[before].size)
+    _check_logits(_logits(options) or graph[before].size, binary)
     return _with_logits(graph, classifier, beta, options, mean_square)
 
 
-def _check_classes(count: int) -> None:
-    if count < 2:
+def _logits(options: TrainOptions) -> int | None:
+    """Of a fresh classifier; None keeps the model's own."""
+    return 1 if options.classes and options.loss == "binary-cross-entropy" else options.classes
+
+
+def _check_logits(count: int, binary: bool) -> None:
+    if binary and count != 1:
+        raise InputError(
+            "several-logits",
+            "train",
+            f"binary cross-entropy needs a model with one logit, this one has {count}",
+            hint="choose the loss cross-entropy, or --classes 2 for a fresh classifier",
+        )
+    if count < 2 and not binary:
         raise InputError(
             "one-class",
             "train",
             "cross-entropy over one class is 0 whatever the model says: nothing would be learned",
-            hint="choose the loss mse, or give a number of classes for a fresh classifier",
+            hint="choose the loss binary-cross-entropy (one logit, labels 0 and 1) or mse, or give"
+            " a number of classes for a fresh classifier",
         )
 
 
-def _skip_softmax(graph: Graph, name: str) -> tuple[str, float]:
-    """The tensor before a final SOFTMAX (and RESHAPEs after it), and the softmax's beta."""
+def _skip_scores(graph: Graph, name: str, kind: str) -> tuple[str, float]:
+    """The tensor before a final SOFTMAX or LOGISTIC (and RESHAPEs after it), and its beta."""
     current = name
     while (op := graph.producers.get(current)) is not None:
-        if op.kind == "softmax":
-            return op.inputs[0], op.float("beta")
+        if op.kind == kind:
+            return op.inputs[0], op.float("beta") if kind == "softmax" else 1.0
         if op.kind != "reshape":
             break
         current = op.inputs[0]
@@ -125,7 +139,7 @@ def _with_logits(
         data: Array = old.data.reshape(classes, features)
         bias = graph[classifier.inputs[2]].data if _has_bias(classifier) else None
     else:
-        classes = options.classes
+        classes = _logits(options) or 0
         scale = fresh_weight_scale(x, features, mean_square)
         quant, data, bias = Quant((scale,)), _fresh_weights(classes, features, options.seed), None
     if bias is None:
@@ -162,7 +176,7 @@ def _cut(graph: Graph, last: Op) -> Graph:
 def _with_scores(graph: Graph, logits: str, scales: Array, beta: float) -> Graph:
     """Append the softmax; `scales` of the logits are real, `beta` multiplies them in it."""
     tensor = graph[logits]
-    scores = Tensor(graph.fresh_name("scores"), (tensor.size,), "float32")
+    scores = Tensor(graph.fresh_name("scores"), (max(2, tensor.size),), "float32")
     zero_point = tensor.q.zero_point if tensor.quant else 0
     op = Op(
         "class_scores",

@@ -12,7 +12,7 @@ from tinytrain.errors import UsageError
 from tinytrain.ops.optimizer import VELOCITY_STATES as VELOCITY_STATES
 from tinytrain.ops.optimizer import Optimizer
 
-LOSSES = ("cross-entropy", "mse")
+LOSSES = ("cross-entropy", "binary-cross-entropy", "mse")
 WEIGHT_STATES = ("int8", "int16", "float32")
 MAX_BATCH = 256
 MAX_MOMENTUM = 0.99
@@ -23,8 +23,9 @@ class TrainOptions:
     """Options of a training graph.
 
     Attributes:
-        classes: number of classes of a fresh classifier; None keeps the model's own.
-        loss: "cross-entropy" or "mse".
+        classes: number of classes of a fresh classifier; None keeps the model's own. With binary
+            cross-entropy it has one logit, and the number is 2.
+        loss: "cross-entropy", "binary-cross-entropy" (two classes, one logit) or "mse".
         weight_state: "int8" | "int16" | "float32", how a trained weight is kept.
         batch: samples whose gradients are accumulated before a step; 1 updates at once.
         normalize: step rule; True divides by the mean square of the layer's input (rho =
@@ -36,7 +37,7 @@ class TrainOptions:
         momentum: share of the last step's velocity that is taken again, in [0, 1).
         momentum_state: "int8" | "int16", how the velocity of a weight is kept.
         weight_decay: rate * weight_decay of each trained weight is taken off it at every step.
-        label_smoothing: in [0, 1), cross-entropy only.
+        label_smoothing: in [0, 1), not with mse.
         seed: of a fresh classifier's weights.
     """
 
@@ -51,6 +52,11 @@ class TrainOptions:
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
     seed: int = 0
+
+    @property
+    def labels(self) -> bool:
+        """Whether targets are class numbers, values else."""
+        return self.loss != "mse"
 
     @property
     def optimizer(self) -> Optimizer:
@@ -81,6 +87,8 @@ class TrainOptions:
             raise _bad("weight decay", self.weight_decay, "in [0, 1]")
         if not 0 <= self.label_smoothing < 1:
             raise _bad("label smoothing", self.label_smoothing, "in [0, 1)")
+        if self.loss == "binary-cross-entropy" and self.classes not in (None, 2):
+            raise _bad("number of classes", self.classes, "2, as binary cross-entropy needs")
         if self.classes is not None and self.loss == "mse":
             raise UsageError(
                 "classes-with-mse",

@@ -3,8 +3,11 @@
 
 void tt_class_scores_s32(const tt_class_scores_s32_params *params, const tt_class_scores_s32_io *io)
 {
-    for (int32_t c = 0; c < params->classes; c++) {
-        io->scores[c] = (float)(io->logits[c] - params->zero_point) * params->scales[c];
+    /* a single logit is that of the second of two classes; that of the first is 0 */
+    const int32_t first = params->logits == 1u ? 1 : 0;
+    io->scores[0] = 0.0f;
+    for (int32_t c = 0; c < params->logits; c++) {
+        io->scores[first + c] = (float)(io->logits[c] - params->zero_point) * params->scales[c];
     }
-    tt_scores_of_logits(io->scores, params->classes);
+    tt_scores_of_logits(io->scores, params->logits + first);
 }

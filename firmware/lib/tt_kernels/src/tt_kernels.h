@@ -121,7 +121,7 @@ void tt_pointwise_split_s8(const tt_pointwise_split_s8_params *params,
 /* ---- losses ---- */
 
 typedef struct tt_class_scores_params {
-    uint16_t classes;
+    uint16_t logits; /* as many classes; 1: two classes */
     int32_t zero_point;
     const float *scales;
 } tt_class_scores_params;
@@ -141,6 +141,7 @@ void tt_class_scores_s8(const tt_class_scores_s8_params *params, const tt_class_
 
 typedef struct tt_cross_entropy_error_params {
     uint16_t classes;
+    uint16_t logits; /* of the last classes */
     float smoothing;
     uint32_t stream;
 } tt_cross_entropy_error_params;

@@ -75,6 +75,14 @@ typedef struct tt_softmax_s8_params {
 typedef tt_unary_io tt_softmax_s8_io;
 void tt_softmax_s8(const tt_softmax_s8_params *params, const tt_softmax_s8_io *io);
 
+/* output = table[input + 128] */
+typedef struct tt_lookup_s8_params {
+    uint32_t count;
+    const int8_t *table;
+} tt_lookup_s8_params;
+typedef tt_unary_io tt_lookup_s8_io;
+void tt_lookup_s8(const tt_lookup_s8_params *params, const tt_lookup_s8_io *io);
+
 typedef struct tt_copy_s8_params {
     uint32_t count;
 } tt_copy_s8_params;
@@ -133,5 +141,23 @@ typedef struct tt_softmax_input_error_io {
 } tt_softmax_input_error_io;
 void tt_softmax_input_error(const tt_softmax_input_error_params *params,
                             const tt_softmax_input_error_io *io, const tt_step *step);
+
+/* result = error * slopes[forward output + 128]; in place over error or output is allowed */
+typedef struct tt_lookup_input_error_params {
+    uint32_t count;
+    const int8_t *slopes;
+    float gain;
+    uint32_t stream;
+} tt_lookup_input_error_params;
+typedef struct tt_lookup_input_error_io {
+    const int8_t *error;
+    const float *error_scale;
+    const int8_t *forward_output;
+    float *range;
+    int8_t *result;
+    float *result_scale;
+} tt_lookup_input_error_io;
+void tt_lookup_input_error(const tt_lookup_input_error_params *params,
+                           const tt_lookup_input_error_io *io, const tt_step *step);
 
 #endif
