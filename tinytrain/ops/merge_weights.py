@@ -31,29 +31,15 @@ class MergeWeights(OpDef):
         return (merged,)
 
     def call(self, op: Op, graph: Graph) -> KernelCall:
-        """`tt_merge_weights`; channels that follow one another are copied as runs."""
+        """`tt_merge_weights`."""
         frozen, trained = graph[op.inputs[0]], graph[op.inputs[1]]
-        runs = channel_runs(op.ints("channels"))
         return KernelCall(
             "tt_merge_weights",
             {
                 "rows": frozen.size // frozen.shape[-1],
                 "in_c": frozen.shape[-1],
                 "trained_channels": trained.shape[-1],
-                "runs": len(runs),
-                "starts": np.array([first for first, _ in runs], np.uint16),
-                "lengths": np.array([count for _, count in runs], np.uint16),
+                "channels": np.array(op.ints("channels"), np.uint16),
             },
             {"frozen": op.inputs[0], "trained": op.inputs[1], "output": op.outputs[0]},
         )
-
-
-def channel_runs(channels: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending channels as (first, count) of channels that follow one another."""
-    runs: list[tuple[int, int]] = []
-    for channel in channels:
-        if runs and sum(runs[-1]) == channel:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((channel, 1))
-    return runs

@@ -87,8 +87,7 @@ void tt_gather_channels(const tt_gather_channels_params *params, const tt_gather
 typedef struct tt_merge_weights_params {
     uint32_t rows; /* weights of one input channel */
     uint16_t in_c, trained_channels;
-    uint16_t runs;
-    const uint16_t *starts, *lengths;
+    const uint16_t *channels;
 } tt_merge_weights_params;
 typedef struct tt_merge_weights_io {
     const int8_t *frozen;
