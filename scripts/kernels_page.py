@@ -17,17 +17,17 @@ Counts = Mapping[str, int]
 
 
 def layers_table(counts: Counts) -> list[str]:
-    """Instructions a MAC of the layers that have a reference, on the M4."""
+    """Instructions a MAC on the M4, in brackets the ratio to the reference."""
     lines = ["| layer | forward | input error | weights |", "|---|---|---|---|"]
     for layer in LAYERS:
-        if not layer.reference:
-            continue
         macs = layer_macs(layer)
         cells = []
         for kind in (layer.kind, f"{layer.kind}_input_error", f"{layer.kind}_update"):
-            cells.append(f"{counts[key(layer, kind, M4)] / macs[kind]:.2f}")
-        ratio = counts[key(layer, layer.kind, M4)] / dict(layer.reference)["cortex-m4"]
-        cells[0] += f" ({ratio:.2f})"
+            known = kind in macs
+            cells.append(f"{counts[key(layer, kind, M4)] / macs[kind]:.2f}" if known else "-")
+        if layer.reference:
+            ratio = counts[key(layer, layer.kind, M4)] / dict(layer.reference)["cortex-m4"]
+            cells[0] += f" ({ratio:.2f})"
         lines.append(f"| {layer.name} | {' | '.join(cells)} |")
     return lines
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from tflite.FullyConnectedOptions import FullyConnectedOptions
 
-from tinytrain.ir import Array, Attr, Graph, Op, Tensor
+from tinytrain.ir import Array, Attr, Graph, Op, Role, Tensor
 from tinytrain.numeric import fixed_point
 from tinytrain.ops import requantization as rq
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Param, Step, TfliteOp, optional
@@ -50,12 +50,27 @@ def accumulate(op: Op, graph: Graph, inputs: Sequence[Array]) -> Array:
 def row_params(op: Op, graph: Graph) -> dict[str, Param]:
     """The C fields that both forward kernels have."""
     out_features, in_features = graph[op.inputs[1]].shape
+    sums = pair_sums(graph[op.inputs[1]])
     return {
+        "pair_sums": "NULL" if sums is None else sums,
         "rows": graph[op.inputs[0]].size // in_features,
         "in_c": in_features,
         "out_c": out_features,
         "input_zero_point": graph[op.inputs[0]].q.zero_point,
     }
+
+
+def pair_sums(weights: Tensor) -> Array | None:
+    """Sums of w[i] * w[i + 1] over pairs of terms, of whole eights; None where weights change.
+
+    With them one product makes two (see `tt_dot_dsp.h`).
+    """
+    if weights.role is not Role.CONST or weights.data is None or weights.shape[1] < 8:
+        return None
+    whole = weights.shape[1] & ~7
+    w = weights.data[:, :whole].astype(np.int64)
+    sums: Array = (w[:, 0::2] * w[:, 1::2]).sum(axis=1).astype(np.int32)
+    return sums
 
 
 def row_io(op: Op) -> Mapping[str, str]:

@@ -18,6 +18,7 @@ void tt_fully_connected_s32(const tt_fully_connected_s32_params *params,
                                      .terms = params->in_c,
                                      .outputs = params->out_c,
                                      .zero_point = params->input_zero_point,
+                                     .pair_sums = params->pair_sums,
                                      .sums = out};
         tt_dot_rows(&job);
         out += params->out_c;

@@ -20,12 +20,14 @@ void tt_fully_connected_s8(const tt_fully_connected_s8_params *params,
             for (int32_t i = 0; i < count; i++) {
                 sums[i] = io->bias != NULL ? io->bias[first + i] : 0;
             }
-            const tt_dot_rows_job job = {.x = io->input + row * params->in_c,
-                                         .weights = io->weights + first * params->in_c,
-                                         .terms = params->in_c,
-                                         .outputs = count,
-                                         .zero_point = params->input_zero_point,
-                                         .sums = sums};
+            const tt_dot_rows_job job = {
+                .x = io->input + row * params->in_c,
+                .weights = io->weights + first * params->in_c,
+                .terms = params->in_c,
+                .outputs = count,
+                .zero_point = params->input_zero_point,
+                .pair_sums = params->pair_sums != NULL ? params->pair_sums + first : NULL,
+                .sums = sums};
             tt_dot_rows(&job);
             for (int32_t i = 0; i < count; i++) {
                 *out++ = tt_requantize(&params->output, first + i, sums[i]);

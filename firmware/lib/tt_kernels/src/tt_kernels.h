@@ -52,6 +52,7 @@ void tt_depthwise_conv2d_s8_plain(const tt_depthwise_conv2d_s8_params *params,
 typedef struct tt_fully_connected_s8_params {
     uint16_t rows, in_c, out_c;
     int32_t input_zero_point;
+    const int32_t *pair_sums; /* see tt_dot_dsp.h; NULL where weights change */
     tt_output_stage output;
 } tt_fully_connected_s8_params;
 typedef tt_layer_io tt_fully_connected_s8_io;
@@ -62,6 +63,7 @@ void tt_fully_connected_s8(const tt_fully_connected_s8_params *params,
 typedef struct tt_fully_connected_s32_params {
     uint16_t rows, in_c, out_c;
     int32_t input_zero_point;
+    const int32_t *pair_sums; /* see tt_dot_dsp.h; NULL where weights change */
 } tt_fully_connected_s32_params;
 typedef struct tt_fully_connected_s32_io {
     const int8_t *input;
