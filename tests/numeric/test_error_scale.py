@@ -8,6 +8,7 @@ import pytest
 from tinytrain.numeric import random
 from tinytrain.numeric.error_scale import (
     DELTA_MAX,
+    DELTA_MIN,
     RANGE_MAX,
     ErrorRequantizer,
     error_limit,
@@ -138,7 +139,7 @@ def test_step_of_zero() -> None:
 def test_weight_delta_rounds_to_nearest(step: float) -> None:
     gradient = np.array([-(2**31), -40_000, -3, -1, 0, 1, 2, 7, 12_345, 2**31 - 1], np.int64)
     exact = -gradient.astype(object) * int(float(F32(step)) * 2**200) * 2**16
-    wanted = [max(-DELTA_MAX, min(DELTA_MAX, (2 * e + 2**200) // 2**201)) for e in exact]
+    wanted = [max(DELTA_MIN, min(DELTA_MAX, (2 * e + 2**200) // 2**201)) for e in exact]
     assert weight_delta(gradient, F32(step)).tolist() == wanted
 
 

@@ -209,3 +209,16 @@ def test_c_backward_agrees() -> None:
         case.op.kind for case in cases
     }
     assert_kernels(cases)
+
+
+def test_c_updates_alike_at_any_rate() -> None:
+    """Steps from far below a fraction's unit to those that saturate, rows of any length."""
+    cases: list[Case] = []
+    for i, rate in enumerate((1e-5, 1e-3, 0.1, 3.0, 1e3, 1e6)):
+        for channels in (3, 8, 13):
+            graph = graph_of(_conv((1, 1), channels=5), (1, 3, 4, channels))
+            x = np.random.default_rng(i).integers(-128, 128, (1, 3, 4, channels), dtype=np.int8)
+            for tau in (0.0, 0.002):
+                training = Training("int16", (), tau, False, rate)
+                cases += train_layer(graph, x, training).cases()
+    assert_kernels(cases)

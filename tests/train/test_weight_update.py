@@ -11,7 +11,7 @@ import pytest
 from tests.support.tflite_writer import Array
 from tinytrain.ir import Attr, Graph, Op, Tensor
 from tinytrain.numeric import random
-from tinytrain.numeric.error_scale import DELTA_MAX
+from tinytrain.numeric.error_scale import DELTA_MAX, DELTA_MIN
 from tinytrain.numeric.quantize import Quant
 from tinytrain.ops import weight_update as wu
 from tinytrain.ops.base import Step, definition
@@ -330,7 +330,7 @@ def test_the_largest_batch_fits() -> None:
     gradient = np.array([[-(2**31) + 1, 2**31 - 1]])
     for index in range(256):
         (accumulator,) = run_update(op, gradient, F32(1e3), [accumulator], Step(0, index, F32(1.0)))
-    assert accumulator.tolist() == [[256 * DELTA_MAX, -256 * DELTA_MAX]]
+    assert accumulator.tolist() == [[256 * DELTA_MAX, 256 * DELTA_MIN]]
 
 
 def test_measuring_leaves_the_accumulator() -> None:

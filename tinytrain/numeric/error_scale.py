@@ -27,6 +27,7 @@ CALIBRATION_DECAY = np.float32(0.75)
 HEADROOM = np.float32(1.0625)
 DELTA_FRACTION_BITS = 16
 DELTA_MAX = (1 << 23) - 1  # 128 weight steps in Q16
+DELTA_MIN = -DELTA_MAX - 1
 
 F32 = np.float32
 
@@ -90,11 +91,11 @@ def step_multiplier(step: np.float32) -> tuple[int, int]:
 
 
 def weight_delta(gradient: Int64Array, step: np.float32) -> Int64Array:
-    """-gradient * step in Q16 weight units, rounded to nearest, saturated to +-DELTA_MAX."""
+    """-gradient * step in Q16 weight units, rounded to nearest, saturated to 24 bits."""
     multiplier, shift = step_multiplier(step)
     if shift > 62 or multiplier == 0:
         return np.zeros_like(gradient)
     product = -gradient * multiplier
     if shift > 0:
         product = (product + (np.int64(1) << np.int64(shift - 1))) >> np.int64(shift)
-    return np.clip(product, -DELTA_MAX, DELTA_MAX)
+    return np.clip(product, DELTA_MIN, DELTA_MAX)

@@ -20,7 +20,12 @@ import numpy as np
 
 from tinytrain.ir import Array, Attr, Graph, Op, Phase
 from tinytrain.numeric import random
-from tinytrain.numeric.error_scale import DELTA_FRACTION_BITS, DELTA_MAX, weight_delta
+from tinytrain.numeric.error_scale import (
+    DELTA_FRACTION_BITS,
+    DELTA_MAX,
+    DELTA_MIN,
+    weight_delta,
+)
 from tinytrain.ops import optimizer
 from tinytrain.ops.base import GradBuilder, KernelCall, OpDef, Param, Step, Trained
 
@@ -214,7 +219,8 @@ def move(
     if state == "int16":
         noise = random.random_bits(key, flat.size, 8)
         total = weights.astype(np.int64) * 256 + fraction
-        total = total + ((flat + noise) >> 8).reshape(delta.shape)
+        step = np.clip(flat + noise, DELTA_MIN, DELTA_MAX) >> 8
+        total = total + step.reshape(delta.shape)
         total = np.clip(total, -WEIGHT_MAX * 256, WEIGHT_MAX * 256)
         high = (total + 128) >> 8
         return high.astype(np.int8), (total - high * 256).astype(np.int8)

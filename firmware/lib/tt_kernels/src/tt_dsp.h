@@ -64,10 +64,48 @@ static inline int32_t tt_smmulr(int32_t a, int32_t b)
     return result;
 }
 
+/* ((high << 32) - a * b) >> 32 */
+static inline int32_t tt_smmls(int32_t high, int32_t a, int32_t b)
+{
+    int32_t result;
+    __asm__("smmls %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(high));
+    return result;
+}
+
+/* Sums and differences of halves, saturated. */
+static inline uint32_t tt_qadd16(uint32_t a, uint32_t b)
+{
+    uint32_t result;
+    __asm__("qadd16 %0, %1, %2" : "=r"(result) : "r"(a), "r"(b));
+    return result;
+}
+
+static inline uint32_t tt_qsub16(uint32_t a, uint32_t b)
+{
+    uint32_t result;
+    __asm__("qsub16 %0, %1, %2" : "=r"(result) : "r"(a), "r"(b));
+    return result;
+}
+
+/* Bits 8 to 23 of a above those of b. */
+static inline uint32_t tt_pack_asr8(int32_t a, int32_t b)
+{
+    uint32_t result;
+    __asm__("pkhtb %0, %1, %2, asr #8" : "=r"(result) : "r"(a << 8), "r"(b));
+    return result;
+}
+
 static inline int32_t tt_saturate8(int32_t value)
 {
     int32_t result;
     __asm__("ssat %0, #8, %1" : "=r"(result) : "r"(value));
+    return result;
+}
+
+static inline int32_t tt_saturate24(int32_t value)
+{
+    int32_t result;
+    __asm__("ssat %0, #24, %1" : "=r"(result) : "r"(value));
     return result;
 }
 

@@ -37,7 +37,7 @@ int32_t tt_weight_delta(int32_t gradient, tt_step_multiplier step)
     if (product > TT_DELTA_MAX) {
         return TT_DELTA_MAX;
     }
-    return product < -TT_DELTA_MAX ? -TT_DELTA_MAX : (int32_t)product;
+    return product < TT_DELTA_MIN ? TT_DELTA_MIN : (int32_t)product;
 }
 
 float tt_bound_factor(float step2, float weight2, float tau)
@@ -105,7 +105,7 @@ static int8_t move_weight(const tt_updater *updater, const tt_update_io *io, int
     if (updater->state == TT_STATE_INT16) {
         int8_t *fraction = io->fraction;
         int32_t total = io->weights[at] * 256 + fraction[index];
-        total += (delta + (int32_t)(noise >> 24)) >> 8;
+        total += tt_clamp(delta + (int32_t)(noise >> 24), TT_DELTA_MIN, TT_DELTA_MAX) >> 8;
         total = tt_clamp(total, -TT_WEIGHT_MAX * 256, TT_WEIGHT_MAX * 256);
         const int32_t high = (total + 128) >> 8;
         fraction[index] = (int8_t)(total - high * 256);

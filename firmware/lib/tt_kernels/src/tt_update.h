@@ -8,6 +8,7 @@
 #define TT_FULL_TAU_RATE 0.01f
 #define TT_DELTA_FRACTION_BITS 16
 #define TT_DELTA_MAX ((1 << 23) - 1)
+#define TT_DELTA_MIN (-TT_DELTA_MAX - 1)
 
 /* How the value of a trained weight is kept. */
 enum tt_weight_state {

@@ -19,7 +19,7 @@ TT_AVX2_INLINE __m256i deltas8(__m256i gradient, const tt_delta_rule *rule, __m2
         _mm256_sub_epi64(rounding, _mm256_mul_epi32(_mm256_srli_epi64(moved, 32), multiplier));
     const __m256i high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
     const __m256i delta = tt_clamp8(_mm256_sra_epi32(high, _mm_cvtsi32_si128(rule->right)),
-                                    -TT_DELTA_MAX, TT_DELTA_MAX);
+                                    TT_DELTA_MIN, TT_DELTA_MAX);
     const __m256i upper = _mm256_srli_epi64(delta, 32);
     *squares = _mm256_add_epi64(*squares, _mm256_mul_epi32(delta, delta));
     *squares = _mm256_add_epi64(*squares, _mm256_mul_epi32(upper, upper));
@@ -38,8 +38,9 @@ TT_AVX2 static int32_t move_lanes(tt_updater *updater, const tt_update_io *io,
         const __m256i delta =
             deltas8(_mm256_loadu_si256((const __m256i *)(row->gradient + i)), rule, &squares);
         const __m256i draw = tt_random8(updater->key + (row->index + (uint32_t)i) * TT_GOLDEN);
-        const __m256i step =
-            _mm256_srai_epi32(_mm256_add_epi32(delta, _mm256_srli_epi32(draw, 24)), 8);
+        const __m256i drawn = tt_clamp8(_mm256_add_epi32(delta, _mm256_srli_epi32(draw, 24)),
+                                        TT_DELTA_MIN, TT_DELTA_MAX);
+        const __m256i step = _mm256_srai_epi32(drawn, 8);
         const __m256i weight = _mm256_cvtepi8_epi32(_mm_loadl_epi64((__m128i *)(weights + i)));
         const __m256i fraction = _mm256_cvtepi8_epi32(_mm_loadl_epi64((__m128i *)(fractions + i)));
         const __m256i total = tt_clamp8(
