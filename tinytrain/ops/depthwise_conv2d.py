@@ -86,6 +86,7 @@ class DepthwiseConv2D(OpDef):
         multiplier, shift = rq.channel_multipliers(x, weights, out, weights.shape[3])
         window = window_of(op, graph)
         band, scratch = planes_scratch(window, window.out_w, window.out_h, window.stride_w)
+        scratch = max(scratch, 4 * weights.shape[3])
         return KernelCall(
             "tt_depthwise_conv2d_s8",
             {
@@ -93,6 +94,7 @@ class DepthwiseConv2D(OpDef):
                 "in_c": x.shape[3],
                 "multiple": weights.shape[3] // x.shape[3],
                 "band": band,
+                "scratch_bytes": min(scratch, 65535),
                 "input_zero_point": x.q.zero_point,
                 "output": rq.output_params(op, out, multiplier, shift),
             },
@@ -102,7 +104,7 @@ class DepthwiseConv2D(OpDef):
                 "bias": optional(op.inputs, 2),
                 "output": op.outputs[0],
             },
-            scratch_bytes=max(scratch, 4 * weights.shape[3]),
+            scratch_bytes=scratch,
         )
 
 

@@ -1,4 +1,4 @@
-#include "tt_mve.h"
+#include "tt_depthwise_rows_mve.h"
 
 #if TT_MVE
 
@@ -212,10 +212,17 @@ void tt_depthwise_conv2d_s8(const tt_depthwise_conv2d_s8_params *params,
         tt_depthwise_conv2d_s8_plain(params, io);
         return;
     }
+    tt_woven woven;
+    const bool weave = tt_weave_begin(&woven, params, io);
     for (int32_t c = 0; c < in_c; c += TT_LANES) {
+        const int32_t first = in_c >= TT_LANES && c > in_c - TT_LANES ? in_c - TT_LANES : c;
+        woven.first = first;
+        if (weave && tt_weave_channels(&woven, io)) {
+            tt_woven_outputs(&woven, io);
+            continue;
+        }
         tt_lanes lanes = {0};
-        begin_lanes(&lanes, params, io,
-                    in_c >= TT_LANES && c > in_c - TT_LANES ? in_c - TT_LANES : c);
+        begin_lanes(&lanes, params, io, first);
         all_windows(params, io, &lanes);
     }
 }

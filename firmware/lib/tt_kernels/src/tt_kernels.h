@@ -39,6 +39,7 @@ typedef struct tt_depthwise_conv2d_s8_params {
     tt_window window;
     uint16_t in_c, multiple; /* output channel c reads input channel c / multiple */
     uint16_t band;           /* output rows made at a time from planes; 0: the plain kernel's */
+    uint16_t scratch_bytes;
     int32_t input_zero_point;
     tt_output_stage output;
 } tt_depthwise_conv2d_s8_params;

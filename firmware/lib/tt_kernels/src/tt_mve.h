@@ -42,6 +42,20 @@ static inline void tt_copy_vector(int8_t *to, const int8_t *from, int32_t count)
                      : "lr", "q0", "cc", "memory");
 }
 
+/* Exactly `count` bytes of one value. */
+static inline void tt_fill_vector(int8_t *to, int32_t value, int32_t count)
+{
+    __asm__ volatile("vdup.8 q0, %[value]\n"
+                     "wlstp.8 lr, %[count], 2f\n"
+                     "1:\n"
+                     "vstrb.8 q0, [%[to]], #16\n"
+                     "letp lr, 1b\n"
+                     "2:\n"
+                     : [to] "+r"(to)
+                     : [count] "r"(count), [value] "r"(value)
+                     : "lr", "q0", "cc", "memory");
+}
+
 #endif
 
 #endif
