@@ -16,18 +16,27 @@ from typing import Any
 import numpy as np
 import pytest
 
+from codegen import generate, write_project
 from tests.end_to_end.test_training import interpreted_state, simulated_state
 from tests.support import referee
 from tests.support.tflite_builder import Builder, Pair, Ref
 from tests.support.tflite_writer import Array
+from tinytrain.bench.profile import roomy_board
+from tinytrain.boards import get_board
 from tinytrain.interp import Interpreter
+from tinytrain.ops.base import Step
 from tinytrain.pipeline import Prepared, Training, prepare_graph
 from tinytrain.reader import read
+from tinytrain.toolchain.emulator import emulate
+from tinytrain.toolchain.job import training_job
 from tinytrain.toolchain.simulator import Simulator
 from tinytrain.train import TrainOptions, attach_loss
 from tinytrain.train.layers import layers_of
 
 SEEDS = range(48)
+IN_QEMU = range(100, 112)  # three momentum states, decay, losses, weight states, batches
+BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps3-an547")
+LONG_RUN = 200
 SAMPLES = 9
 TRIES = 60
 LARGEST = 600  # elements of a tensor, so that a network is quick to interpret
@@ -358,6 +367,33 @@ def test_c_trains_as_the_interpreter_does(seed: int, tmp_path: Path) -> None:
     results = [interpreter.infer(sample)[prepared.result.name].reshape(-1) for sample in x]
     assert np.array_equal(simulator.infer(x), results)
     assert np.all(np.isfinite(simulator.train(x, targets, 1e6)))
+
+
+@pytest.mark.arm
+@pytest.mark.qemu
+@pytest.mark.parametrize("seed", IN_QEMU)
+def test_two_hundred_steps_end_alike_everywhere(seed: int, tmp_path: Path) -> None:
+    """Interpreter, simulator and emulator, whatever the options."""
+    prepared = prepared_network(seed, tmp_path)
+    x, targets = inputs(seed, prepared.input.shape), wanted_results(seed, prepared)
+    order = np.arange(LONG_RUN) % len(x)
+    batch, rate = prepared.training.options.batch, 0.05
+    simulator = Simulator(prepared.files)
+    simulator.set_batch(batch)
+    simulator.train(x, targets, np.full(LONG_RUN, rate, np.float32), order=order)
+    board = roomy_board(get_board(BOARDS[seed % len(BOARDS)]))
+    folder = tmp_path / "project"
+    write_project(generate(prepared.plan, boards=(board,), name="random"), folder)
+    job = training_job(x, targets, rate, order=order, batch=batch if batch > 1 else 0)
+    assert emulate(folder, board, job).state == simulator.state()
+    interpreter = Interpreter(prepared.plan.graph)
+    share = np.float32(np.float32(rate) / np.float32(batch))
+    for index, k in enumerate(order.tolist()):
+        step = Step(0, index, share, True, targets[k])
+        interpreter.train_step(x[k], step)
+        if batch > 1 and (index + 1) % batch == 0:
+            interpreter.apply_batch(step)
+    assert prepared.plan.state.pack(interpreter.state) == simulator.state()
 
 
 @pytest.mark.interpreter("tflm")
