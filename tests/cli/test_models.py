@@ -45,6 +45,9 @@ def test_inspect_as_json(call: Call, model: Path) -> None:
     assert document["supported"] is True and document["parameters"] == 8_770
     assert document["inputs"][0]["shape"] == [1, 8, 8, 1]
     assert [row["operator"] for row in document["rows"]][-1] == "FULLY_CONNECTED"
+    layers = [row["layer"] for row in document["rows"] if "POOL" not in row["operator"]]
+    numbered = [number for number in layers if number is not None]
+    assert numbered == list(range(len(numbered))) and len(numbered) >= 3
 
 
 def test_what_is_not_supported_is_listed(call: Call, tmp_path: Path) -> None:

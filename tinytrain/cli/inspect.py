@@ -10,6 +10,7 @@ from tinytrain.analysis.inspect import TensorInfo, summarize
 from tinytrain.cli.options import json_option, model_argument
 from tinytrain.cli.output import print_fields, print_json, print_table, text
 from tinytrain.reader import read
+from tinytrain.train.layers import layers_of
 
 
 @click.command(short_help="Show operators, shapes, multiply-adds, bytes.")
@@ -18,19 +19,25 @@ from tinytrain.reader import read
 def inspect(model: Path, as_json: bool) -> None:
     """Show a model: operators, shapes, multiply-adds, bytes, quantization.
 
-    A model that is not supported is refused with a table of every operator in the way. Names in
-    the list can be used in scheme files.
+    A model that is not supported is refused with a table of every operator in the way. The numbers
+    of layers, and names, are those of scheme files; the last layer is the head.
 
     \b
     Example: tinytrain inspect model.tflite
     """
-    summary = summarize(read(model))
+    graph = read(model)
+    summary = summarize(graph)
+    layers = {layer.op.name: layer.index for layer in layers_of(graph)}
     if as_json:
-        print_json({"model": model.name, "supported": True, **summary.as_dict()})
+        document = summary.as_dict()
+        for row in document["rows"]:
+            row["layer"] = layers.get(row["name"])
+        print_json({"model": model.name, "supported": True, **document})
         return
     rows = [
         (
             row.index,
+            layers.get(row.name, ""),
             row.operator,
             row.name,
             row.output_shape,
@@ -41,7 +48,7 @@ def inspect(model: Path, as_json: bool) -> None:
         )
         for row in summary.rows
     ]
-    headers = ("#", "operator", "name", "output", "MACs", "weights", "activation", "scale")
+    headers = ("#", "layer", "operator", "name", "output", "MACs", "weights", "activation", "scale")
     print_table(headers, rows)
     fields = {f"input {tensor.name}": _describe(tensor) for tensor in summary.inputs}
     fields |= {f"output {tensor.name}": _describe(tensor) for tensor in summary.outputs}
