@@ -62,7 +62,7 @@ CASES = (
     Case("mcunet-5fps", "mcunet_signs", "bias:20", TEN),
     Case("mbv2-w0.35", "mcunet_signs", "last:4", TEN),
     Case("har_cnn_int8", "har_user23_rotated", "full", TrainOptions(batch=4)),
-    Case("tflm_micro_speech_quantized", "", "full"),
+    Case("tflm_micro_speech_quantized", "", "full", TrainOptions(rounding="nearest")),
     Case("tflm_hello_world_int8", "", "full", MSE),
 )
 """Every int8 model of the zoo."""

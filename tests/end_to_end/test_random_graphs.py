@@ -318,6 +318,8 @@ def prepared_network(seed: int, folder: Path) -> Prepared:
             momentum_state=str(later.choice(["int8", "int16"])),
             weight_decay=float(later.choice([0.0, 0.01, 1.0])),
         )
+    if np.random.default_rng((seed, 5)).random() < 0.3:
+        options = replace(options, rounding="nearest")
     result = graph[graph.outputs[0]]
     if result.size == 1 and later.random() < 0.7:
         options = replace(options, loss="binary-cross-entropy")

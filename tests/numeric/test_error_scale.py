@@ -30,7 +30,7 @@ def test_integers_times_scale_are_the_accumulators(amax: int) -> None:
     total = np.zeros(accumulator.size)
     draws = 400
     for key in range(draws):
-        noise = random.random_bits(random.mix32(key), accumulator.size, 16)
+        noise = random.random_bits(random.Key(random.mix32(key)), accumulator.size, 16)
         total += requantizer.apply(accumulator, noise)
     real = total / draws * float(requantizer.scale(unit))
     step = float(requantizer.scale(unit))

@@ -8,6 +8,7 @@ from tests.support.ckernel import Case, assert_kernels
 from tests.support.tflite_writer import Array
 from tinytrain.ir import Graph, Op, Tensor
 from tinytrain.numeric.error_scale import ErrorRequantizer, next_range
+from tinytrain.numeric.random import NEAREST
 from tinytrain.ops.base import Step
 from tinytrain.ops.fold_error import FACTOR_ONE
 
@@ -80,8 +81,9 @@ def test_mask_and_fold(source: str) -> None:
     assert_kernels(cases)
 
 
+@pytest.mark.parametrize("stream", [9, NEAREST])
 @pytest.mark.parametrize("channels", [8, 24, 144])
-def test_whole_mask_bytes(channels: int) -> None:
+def test_whole_mask_bytes(channels: int, stream: int) -> None:
     """From ranges that cut nearly every error to ranges that leave nearly none."""
     shape = (1, 2, 3, channels)
     factors = tuple(int(f) for f in np.linspace(5000, FACTOR_ONE, channels))
@@ -102,7 +104,7 @@ def test_whole_mask_bytes(channels: int) -> None:
             "folded",
             ("error", "scale", "bits", "range"),
             ("result", "result_scale", "range"),
-            {**bounds, "factors": factors, "stream": 9},
+            {**bounds, "factors": factors, "stream": stream},
         )
         for step in STEPS:
             cases += [_run(op, values, step, shape) for op in (masked, folded)]

@@ -14,6 +14,7 @@ from tests.support.tflite_builder import Builder, Ref
 from tests.support.tflite_writer import Array
 from tests.support.training import Training, train_layer
 from tinytrain.ir import Attr, Graph, Op
+from tinytrain.numeric.random import Key
 from tinytrain.ops.base import Step, definition
 from tinytrain.ops.optimizer import (
     START_BITS,
@@ -90,11 +91,11 @@ def test_velocities_neither_stop_nor_drift_with_noise(velocity: str) -> None:
 
 def test_stored_velocities_are_unbiased_and_saturate() -> None:
     exact = np.array([12345, -12345, 3, VELOCITY_MAX], np.int64)
-    draws = np.array([stored(exact, 8, "int16", key) for key in range(4000)])
+    draws = np.array([stored(exact, 8, "int16", Key(key)) for key in range(4000)])
     mean = draws.astype(np.float64).mean(axis=0) * 2 ** (VELOCITY_BITS - 8)
     assert mean[:3] == pytest.approx(exact[:3], abs=200)
     assert np.all(draws[:, 3] == 32767)
-    assert np.array_equal(stored(exact[:3], VELOCITY_BITS, "int16", 1), exact[:3])
+    assert np.array_equal(stored(exact[:3], VELOCITY_BITS, "int16", Key(1)), exact[:3])
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [("int8", 127), ("int16", 32767)])

@@ -142,12 +142,18 @@ def test_a_port_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.zoo
 @pytest.mark.parametrize(
-    ("name", "weight_state"),
-    [("mps2-an386", "int16"), ("netduinoplus2", "int8")],  # of its 128 KB int16 takes too much
+    ("name", "options"),
+    [
+        ("mps2-an386", TrainOptions(classes=10, seed=3)),
+        # of its 128 KB the weight state int16 takes too much
+        ("netduinoplus2", TrainOptions(classes=10, seed=3, weight_state="int8")),
+        ("mps2-an500", TrainOptions(classes=10, seed=3, rounding="nearest")),
+    ],
 )
-def test_keywords_over_the_link(zoo: Path, tmp_path: Path, name: str, weight_state: str) -> None:
+def test_keywords_over_the_link(
+    zoo: Path, tmp_path: Path, name: str, options: TrainOptions
+) -> None:
     """Every layer learns spoken digits, to the bits of the simulator."""
-    options = TrainOptions(classes=10, seed=3, weight_state=weight_state)
     training = Training(zoo / "models" / "mlperf_kws_ref_model.tflite", "full", options)
     run = start_run(training, zoo / "tasks" / "kws_digits.npz", RunOptions(seed=3), steps=50)
     data, board = run.data, get_board(name)

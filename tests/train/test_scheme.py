@@ -229,8 +229,9 @@ def test_missing_files(tmp_path: Path, graph: Graph) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"loss": "hinge"}, {"weight_state": "int4"}, {"classes": 1}, {"classes": 5000},
-        {"batch": 0}, {"batch": 257}, {"tau": -0.1}, {"tau": float("nan")}, {"tau": float("inf")},
+        {"loss": "hinge"}, {"weight_state": "int4"}, {"rounding": "up"}, {"batch": 0},
+        {"classes": 1}, {"classes": 5000}, {"batch": 257},
+        {"tau": -0.1}, {"tau": float("nan")}, {"tau": float("inf")},
         {"label_smoothing": 1.0}, {"label_smoothing": -0.1}, {"label_smoothing": float("nan")},
         {"classes": 3, "loss": "mse"},
     ],

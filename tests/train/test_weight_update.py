@@ -82,6 +82,20 @@ def some_weights(shape: tuple[int, ...], low: int = 40, high: int = 80) -> Array
     return values.astype(np.int8)
 
 
+# ---------------------------------------------------------------------------- nearest
+
+
+@pytest.mark.parametrize(("state", "unit"), [("int8", 1 << 16), ("int16", 1 << 8)])
+def test_to_nearest_less_than_half_a_unit_is_nothing(state: str, unit: int) -> None:
+    weights = some_weights((1, 6))
+    fraction = np.zeros(weights.shape, np.int8) if state == "int16" else None
+    half = unit // 2
+    delta = np.array([[half - 1, half, half + 1, -half, -half - 1, 3 * unit]])
+    new, rest = move(weights, fraction, delta, state, random.stream_key(0, 1, random.NEAREST))
+    moved = (new if rest is None else new * 256.0 + rest) - weights * (1.0 if rest is None else 256)
+    assert moved.tolist() == [[0, 1, 1, 0, -1, 3]]
+
+
 # ---------------------------------------------------------------------------- drift
 
 
@@ -116,7 +130,7 @@ def test_int16_fraction_stays_in_step() -> None:
     weights = rng.integers(-127, 128, 4000).astype(np.int8)
     fraction = rng.integers(-128, 128, 4000).astype(np.int8)
     delta = rng.integers(-(1 << 18), 1 << 18, 4000)
-    new, rest = move(weights, fraction, delta, "int16", 5)
+    new, rest = move(weights, fraction, delta, "int16", random.Key(5))
     assert rest is not None
     total = weights.astype(int) * 256 + fraction + delta / 256
     kept = new.astype(int) * 256 + rest
@@ -355,7 +369,7 @@ def test_rate_factors() -> None:
 def test_bias_step_is_unbiased(step: float) -> None:
     sums = np.array([-9000, -131, -1, 0, 1, 40, 12_345], np.int64)
     draws = 3000
-    noise = random.random_bits(17, draws * sums.size, 32).reshape(draws, -1)
+    noise = random.random_bits(random.Key(17), draws * sums.size, 32).reshape(draws, -1)
     found = np.array([bias_delta(sums, [F32(step)] * sums.size, row) for row in noise])
     exact = -sums * float(F32(step))
     assert np.abs(found - exact).max() < 1.0 + 1e-4 * np.abs(exact).max()

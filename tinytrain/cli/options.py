@@ -18,7 +18,7 @@ import click
 from tinytrain.boards import OPTIMIZATIONS
 from tinytrain.pipeline import RunOptions, Training
 from tinytrain.train import TrainOptions
-from tinytrain.train.options import LOSSES, MAX_MOMENTUM, VELOCITY_STATES, WEIGHT_STATES
+from tinytrain.train.options import LOSSES, MAX_MOMENTUM, ROUNDINGS, VELOCITY_STATES, WEIGHT_STATES
 from tinytrain.train.schedule import SCHEDULES
 from tinytrain.train.scheme import PRESETS
 
@@ -95,6 +95,13 @@ _TRAINING: tuple[Decorator, ...] = (
         default=TrainOptions.weight_state,
         show_default=True,
         help="How a trained weight is kept in RAM.",
+    ),
+    click.option(
+        "--rounding",
+        type=click.Choice(ROUNDINGS),
+        default=TrainOptions.rounding,
+        show_default=True,
+        help="Of errors, and of what goes into weights, biases and velocities.",
     ),
     click.option(
         "--batch",
@@ -178,6 +185,7 @@ _CHOSEN = (
     "classes",
     "loss",
     "weight_state",
+    "rounding",
     "batch",
     "tau",
     "label_smoothing",

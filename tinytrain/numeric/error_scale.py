@@ -52,7 +52,7 @@ class ErrorRequantizer:
         return F32(F32(accumulator_scale) * ratio)
 
     def apply(self, accumulator: Int64Array, random16: Int64Array) -> npt.NDArray[np.int8]:
-        """Round stochastically with `random16` (uniform in [0, 65536), one an element)."""
+        """Round with `random16`: uniform in [0, 65536), one an element; or 2^15, to nearest."""
         half = (1 << self.shift) >> 1
         a = np.clip((accumulator + half) >> self.shift, -32768, 32767)
         return np.clip((a * self.multiplier + random16) >> 16, -128, 127).astype(np.int8)

@@ -44,7 +44,7 @@ class Step:
     apply: bool = True
     target: Array | int = 0
 
-    def key(self, op: Op, attribute: str = "stream") -> int:
+    def key(self, op: Op, attribute: str = "stream") -> random.Key:
         """The random key of an operator's stream, which this attribute names, in this step."""
         return random.stream_key(self.seed, self.index, op.int(attribute))
 
@@ -219,7 +219,7 @@ class GradBuilder(Protocol):
         ...
 
     def stream(self) -> int:
-        """A fresh random stream number."""
+        """A fresh random stream number, or `NEAREST`."""
         ...
 
     def add_error(self, name: str, error: Error) -> None:

@@ -125,7 +125,7 @@ class CrossEntropyError(OpDef):
         )
 
 
-def quantize_first_error(error: Array, key: int) -> tuple[Array, np.float32]:
+def quantize_first_error(error: Array, key: random.Key) -> tuple[Array, np.float32]:
     """float32 [n] -> (int8 [n], scale): the largest becomes 127; stochastic rounding."""
     largest = F32(np.max(np.abs(error)))
     if largest < SMALLEST_SCORE:  # 127 / largest would overflow

@@ -71,7 +71,7 @@ def step_of(exact: Array) -> Array:
     return delta
 
 
-def stored(exact: Array, bits: int, dtype: str, key: int) -> Array:
+def stored(exact: Array, bits: int, dtype: str, key: random.Key) -> Array:
     """Velocities to keep with `bits` fraction bits: rounded stochastically, saturated."""
     shift = VELOCITY_BITS - bits
     noise = random.random_bits(key, exact.size, 32).reshape(exact.shape).astype(np.int64)

@@ -202,9 +202,9 @@ def _squared_norm(delta: Array) -> np.float32:
 
 
 def move(
-    weights: Array, fraction: Array | None, delta: Array, state: str, key: int
+    weights: Array, fraction: Array | None, delta: Array, state: str, key: random.Key
 ) -> tuple[Array, Array | None]:
-    """Add Q16 deltas to a weight state with stochastic rounding; saturates at +-127.
+    """Add Q16 deltas to a weight state rounded by the draws of a stream; saturates at +-127.
 
     Returns:
         (weights int8, fraction); the fraction is None (int8), 256ths of a step, signed, int8

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinytrain.errors import InputError
 from tinytrain.ir import Attr, Graph, Op, Phase, Role, Tensor
+from tinytrain.numeric.random import NEAREST
 from tinytrain.ops.base import Error, Trained, TrainedBias, definition
 from tinytrain.ops.optimizer import START_BITS
 from tinytrain.ops.weight_update import squared_sum
@@ -208,6 +209,8 @@ class _Builder:
         return self._biases.get(op.name)
 
     def stream(self) -> int:
+        if self._options.rounding == "nearest":
+            return NEAREST
         self._streams += 1
         return self._streams
 

@@ -14,6 +14,7 @@ from tinytrain.ops.optimizer import Optimizer
 
 LOSSES = ("cross-entropy", "binary-cross-entropy", "mse")
 WEIGHT_STATES = ("int8", "int16", "float32")
+ROUNDINGS = ("stochastic", "nearest")
 MAX_BATCH = 256
 MAX_MOMENTUM = 0.99
 
@@ -27,6 +28,8 @@ class TrainOptions:
             cross-entropy it has one logit, and the number is 2.
         loss: "cross-entropy", "binary-cross-entropy" (two classes, one logit) or "mse".
         weight_state: "int8" | "int16" | "float32", how a trained weight is kept.
+        rounding: "stochastic" | "nearest", of errors and of what goes into weights, biases and
+            velocities.
         batch: samples whose gradients are accumulated before a step; 1 updates at once.
         normalize: step rule; True divides by the mean square of the layer's input (rho =
             1 / mean(x^2)), False is plain quantization-aware scaling (rho = 1).
@@ -44,6 +47,7 @@ class TrainOptions:
     classes: int | None = None
     loss: str = "cross-entropy"
     weight_state: str = "int16"
+    rounding: str = "stochastic"
     batch: int = 1
     normalize: bool = True
     tau: float = 0.002
@@ -73,6 +77,8 @@ class TrainOptions:
             raise _bad("loss", self.loss, f"one of {', '.join(LOSSES)}")
         if self.weight_state not in WEIGHT_STATES:
             raise _bad("weight state", self.weight_state, f"one of {', '.join(WEIGHT_STATES)}")
+        if self.rounding not in ROUNDINGS:
+            raise _bad("rounding", self.rounding, f"one of {', '.join(ROUNDINGS)}")
         if self.classes is not None and not 2 <= self.classes <= 4096:
             raise _bad("number of classes", self.classes, "2 to 4096")
         if not 1 <= self.batch <= MAX_BATCH:

@@ -2,7 +2,7 @@
 #include "tt_kernels.h"
 #include "tt_sum_positions_dsp.h"
 
-/* -sum * step in whole units, rounded stochastically, saturated. */
+/* -sum * step in whole units, rounded by the draw, saturated. */
 static int32_t bias_delta(int32_t sum, tt_step_multiplier step, uint32_t draw)
 {
     const int32_t shift = step.shift + TT_DELTA_FRACTION_BITS;
@@ -23,7 +23,7 @@ static int32_t bias_delta(int32_t sum, tt_step_multiplier step, uint32_t draw)
 /* What the biases of a layer share: the size of a step, and its random stream. */
 typedef struct tt_bias_step {
     float size;
-    uint32_t key, velocity_key;
+    tt_key key, velocity_key;
 } tt_bias_step;
 
 static tt_bias_step begin(const tt_bias_update_params *params, const tt_bias_update_io *io,
@@ -40,12 +40,14 @@ static void move_bias(const tt_bias_update_params *params, const tt_bias_update_
                       int32_t sum, tt_bias_step step)
 {
     const tt_step_multiplier multiplier = tt_step_multiplier_of(step.size * params->factors[c]);
-    int32_t delta = bias_delta(sum, multiplier, tt_random_at(step.key + (uint32_t)c * TT_GOLDEN));
+    int32_t delta =
+        bias_delta(sum, multiplier, tt_random_at(step.key.first + (uint32_t)c * step.key.stride));
     if (params->limits != NULL) {
         delta = tt_clamp(delta, -params->limits[c], params->limits[c]);
     }
     if (io->velocity != NULL) {
-        const uint32_t draw = tt_random_at(step.velocity_key + (uint32_t)c * TT_GOLDEN);
+        const uint32_t draw =
+            tt_random_at(step.velocity_key.first + (uint32_t)c * step.velocity_key.stride);
         delta = tt_bias_velocity(io->velocity[c], params->momentum, delta, draw);
         io->velocity[c] = delta;
     }

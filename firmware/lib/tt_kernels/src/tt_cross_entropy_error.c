@@ -24,11 +24,11 @@ void tt_cross_entropy_error(const tt_cross_entropy_error_params *params,
     /* with next to no error any scale does: the integers are 0, and 127 / largest may overflow */
     const bool some = largest >= TT_SMALLEST_SCORE;
     const float factor = some ? 127.0f / largest : 0.0f;
-    uint32_t counter = tt_stream_key(step, params->stream);
+    tt_key draws = tt_stream_key(step, params->stream);
     for (int32_t c = first; c < params->classes; c++) {
         const float error = io->scores[c] - wanted(params, even, c, target);
-        const float noise = (float)(tt_random_at(counter) >> 16) * 0x1p-16f;
-        counter += TT_GOLDEN;
+        const float noise = (float)(tt_random_at(draws.first) >> 16) * 0x1p-16f;
+        draws.first += draws.stride;
         const float shifted = error * factor + noise;
         int32_t q = (int32_t)shifted;
         q -= (float)q > shifted ? 1 : 0; /* floor */

@@ -19,6 +19,7 @@ typedef struct tt_error_requantizer {
     int32_t limit;    /* the magnitude that becomes 127 */
     int32_t seen;     /* largest magnitude of an accumulator so far */
     uint32_t counter; /* random counter of the next element */
+    uint32_t stride;  /* from one counter to the next */
 } tt_error_requantizer;
 
 static inline int32_t tt_bit_length(uint32_t value)
@@ -40,7 +41,7 @@ static inline int32_t tt_error_limit(float range, float unit)
 }
 
 /* Maps +-limit onto +-127. */
-static inline tt_error_requantizer tt_error_begin(int32_t limit, uint32_t key)
+static inline tt_error_requantizer tt_error_begin(int32_t limit, tt_key key)
 {
     limit = limit > TT_MIN_RANGE ? limit : TT_MIN_RANGE;
     const int32_t bits = tt_bit_length((uint32_t)limit);
@@ -50,11 +51,12 @@ static inline tt_error_requantizer tt_error_begin(int32_t limit, uint32_t key)
     r.multiplier = (TT_ERROR_MAX << 16) / (limit >> r.shift);
     r.limit = limit;
     r.seen = 0;
-    r.counter = key;
+    r.counter = key.first;
+    r.stride = key.stride;
     return r;
 }
 
-/* The next element in order; stochastic rounding. */
+/* The next element in order, rounded by a draw. */
 #if TT_DSP
 static inline int8_t tt_error_next(tt_error_requantizer *r, int32_t accumulator)
 {
@@ -64,7 +66,7 @@ static inline int8_t tt_error_next(tt_error_requantizer *r, int32_t accumulator)
         r->seen = accumulator < 0 ? -accumulator : accumulator;
     }
     const uint32_t noise = tt_random_at(r->counter) >> 16;
-    r->counter += TT_GOLDEN;
+    r->counter += r->stride;
     const int32_t a = tt_saturate16((accumulator + r->half) >> r->shift);
     return (int8_t)tt_saturate8_asr16((int32_t)((uint32_t)(a * r->multiplier) + noise));
 }
@@ -74,7 +76,7 @@ static inline int8_t tt_error_next(tt_error_requantizer *r, int32_t accumulator)
     const int32_t magnitude = accumulator < 0 ? -accumulator : accumulator;
     r->seen = magnitude > r->seen ? magnitude : r->seen;
     const int32_t noise = (int32_t)(tt_random_at(r->counter) >> 16);
-    r->counter += TT_GOLDEN;
+    r->counter += r->stride;
     const int32_t a = tt_clamp((accumulator + r->half) >> r->shift, -32768, 32767);
     return (int8_t)tt_clamp((a * r->multiplier + noise) >> 16, -128, 127);
 }

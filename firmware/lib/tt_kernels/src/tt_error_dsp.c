@@ -15,7 +15,7 @@ void tt_error_stage_follow(tt_error_stage *stage)
 }
 
 tt_error_stage tt_error_stage_of(float range, float unit, int32_t bound, const tt_step *step,
-                                 uint32_t key)
+                                 tt_key key)
 {
     const int32_t limit = tt_error_limit(range, unit);
     tt_error_stage s = {.plain = tt_error_begin(limit, key), .key = key};
@@ -87,14 +87,14 @@ static bool fast_errors(const tt_error_stage *stage, const tt_error_column *colu
     const tt_error_registers registers = {
         .sums = column->sums,
         .out = column->out,
-        .counter = stage->key + column->index * TT_GOLDEN,
+        .counter = stage->key.first + column->index * stage->key.stride,
         .scale = stage->scale,
         .multiplier = stage->multiplier,
         .mix0 = TT_RANDOM_FIRST,
         .mix1 = TT_RANDOM_SECOND,
         .guard = stage->guard,
         .out_step = column->out_step,
-        .counter_step = (uint32_t)column->out_step * TT_GOLDEN,
+        .counter_step = (uint32_t)column->out_step * stage->key.stride,
     };
     const void *const start = &registers;
     const int32_t *const end = column->sums + count * column->sum_step;
@@ -127,10 +127,10 @@ void tt_requantize_errors(tt_error_stage *stage, const tt_error_column *column)
     const int32_t step = column->out_step;
     const int32_t *sums = column->sums + made * column->sum_step;
     int8_t *out = column->out + made * step;
-    r.counter = stage->key + (column->index + (uint32_t)(made * step)) * TT_GOLDEN;
+    r.counter = stage->key.first + (column->index + (uint32_t)(made * step)) * r.stride;
     for (int32_t i = made; i < column->count; i++) {
         *out = tt_error_next(&r, *sums);
-        r.counter += (uint32_t)(step - 1) * TT_GOLDEN;
+        r.counter += (uint32_t)(step - 1) * r.stride;
         sums += column->sum_step;
         out += step;
     }
@@ -149,7 +149,7 @@ typedef struct tt_product_registers {
     int32_t scale, multiplier;
     uint32_t mix0, mix1;
     int32_t guard;
-    uint32_t golden;
+    uint32_t stride;
 } tt_product_registers;
 
 /* One product; an error of 0 stays 0 whatever is drawn, so nothing is. */
@@ -176,14 +176,14 @@ static bool fast_products(const tt_error_stage *stage, const tt_error_products *
     const tt_product_registers registers = {
         .errors = p->errors,
         .out = p->out,
-        .counter = stage->key + p->index * TT_GOLDEN,
+        .counter = stage->key.first + p->index * stage->key.stride,
         .factors = p->factors,
         .scale = stage->scale,
         .multiplier = stage->multiplier,
         .mix0 = TT_RANDOM_FIRST,
         .mix1 = TT_RANDOM_SECOND,
         .guard = stage->guard,
-        .golden = TT_GOLDEN,
+        .stride = stage->key.stride,
     };
     const void *const start = &registers;
     const int8_t *const end = p->errors + count;
@@ -218,7 +218,7 @@ void tt_requantize_products(tt_error_stage *stage, const tt_error_products *prod
     tt_error_requantizer r = stage->plain;
     const int32_t seen = r.seen;
     for (int32_t i = made; i < products->count; i++) {
-        r.counter = stage->key + (products->index + (uint32_t)i) * TT_GOLDEN;
+        r.counter = stage->key.first + (products->index + (uint32_t)i) * r.stride;
         products->out[i] = tt_error_next(&r, products->errors[i] * products->factors[i]);
     }
     stage->plain.seen = r.seen;

@@ -15,10 +15,10 @@
 
 typedef struct tt_error_stage {
     tt_error_requantizer plain; /* `counter` is set by each column */
-    uint32_t key;               /* counter of the tensor's element 0 */
-    int32_t scale;              /* m, for sums shifted to the left by `lift` */
-    int32_t lift;               /* 2 where the shift is less than 2 */
-    int32_t multiplier;         /* Q16 */
+    tt_key key;
+    int32_t scale;      /* m, for sums shifted to the left by `lift` */
+    int32_t lift;       /* 2 where the shift is less than 2 */
+    int32_t multiplier; /* Q16 */
     int32_t guard;
     bool possible; /* the shortcut holds for all sums within the bound */
     bool fast;     /* and now */
@@ -26,7 +26,7 @@ typedef struct tt_error_stage {
 
 /* `bound`: largest magnitude that a sum can have. */
 tt_error_stage tt_error_stage_of(float range, float unit, int32_t bound, const tt_step *step,
-                                 uint32_t key);
+                                 tt_key key);
 
 /* Elements whose sums may exceed what was seen have been made: the guard follows. */
 void tt_error_stage_follow(tt_error_stage *stage);

@@ -37,7 +37,8 @@ static int32_t accelerate(tt_updater *updater, const tt_update_io *io, int32_t d
     const int32_t magnitude = exact < 0 ? -exact : exact;
     updater->velocity_max = magnitude > updater->velocity_max ? magnitude : updater->velocity_max;
     const int32_t shift = TT_VELOCITY_BITS - io->velocity_bits[1];
-    const uint32_t draw = tt_random_at(updater->velocity_key + index * TT_GOLDEN);
+    const uint32_t draw =
+        tt_random_at(updater->velocity_key.first + index * updater->velocity_key.stride);
     const int32_t noise = shift == 0 ? 0 : (int32_t)(draw >> (32 - shift));
     const int32_t limit = velocity_limit(updater);
     const int32_t stored = tt_clamp((exact + noise) >> shift, -limit, limit);

@@ -23,12 +23,27 @@ static inline uint32_t tt_step_key(uint32_t seed, uint32_t index)
     return tt_mix32(seed + index * TT_GOLDEN);
 }
 
-static inline uint32_t tt_stream_key(const tt_step *step, uint32_t stream)
+/* The stream of what rounds to nearest: each draw of it is one half. */
+#define TT_NEAREST 0u
+#define TT_HALF_COUNTER UINT32_C(0x603E72FC)
+
+/* Element i of a stream draws at first + i * stride. */
+typedef struct tt_key {
+    uint32_t first;
+    uint32_t stride; /* TT_GOLDEN, or 0 where all draws are the same */
+} tt_key;
+
+static inline tt_key tt_stream_key(const tt_step *step, uint32_t stream)
 {
-    return tt_mix32(step->key ^ (stream * UINT32_C(0x85EBCA6B)));
+    tt_key key = {TT_HALF_COUNTER, 0};
+    if (stream != TT_NEAREST) {
+        key.first = tt_mix32(step->key ^ (stream * UINT32_C(0x85EBCA6B)));
+        key.stride = TT_GOLDEN;
+    }
+    return key;
 }
 
-/* Draw of a stream at counter = key + index * TT_GOLDEN; the high bits are the best. */
+/* The draw at a counter, see tt_key; the high bits are the best. */
 static inline uint32_t tt_random_at(uint32_t counter)
 {
     uint32_t x = counter;

@@ -97,7 +97,7 @@ void tt_optimizer_begin(tt_updater *updater, const tt_optimizer *optimizer, floa
 static int8_t move_weight(const tt_updater *updater, const tt_update_io *io, int32_t delta,
                           uint32_t at, uint32_t index)
 {
-    const uint32_t noise = tt_random_at(updater->key + index * TT_GOLDEN);
+    const uint32_t noise = tt_random_at(updater->key.first + index * updater->key.stride);
     if (updater->state == TT_STATE_INT8) {
         const int32_t moved = io->weights[at] + ((delta + (int32_t)(noise >> 16)) >> 16);
         return (int8_t)tt_clamp(moved, -TT_WEIGHT_MAX, TT_WEIGHT_MAX);

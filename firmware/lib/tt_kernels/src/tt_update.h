@@ -66,16 +66,16 @@ typedef struct tt_step_multiplier {
 
 /* One weight tensor's update under way. */
 struct tt_updater {
-    float base;                    /* rate * bound factor * scale of the gradient */
-    float reach2;                  /* squared norm that the step can reach; 0: not measured */
-    bool move;                     /* whether weights change */
-    uint8_t state;                 /* enum tt_weight_state */
-    uint32_t key;                  /* random key of the stream */
+    float base;    /* rate * bound factor * scale of the gradient */
+    float reach2;  /* squared norm that the step can reach; 0: not measured */
+    bool move;     /* whether weights change */
+    uint8_t state; /* enum tt_weight_state */
+    tt_key key;
     uint64_t squares;              /* sum of squared Q16 deltas */
     uint64_t weights2;             /* sum of squared weights after the step */
     const tt_optimizer *optimizer; /* NULL: plain SGD */
     tt_step_multiplier decay;      /* of 256ths of a weight */
-    uint32_t velocity_key;
+    tt_key velocity_key;
     int32_t velocity_max; /* largest magnitude, with TT_VELOCITY_BITS fraction bits */
 };
 

@@ -38,7 +38,8 @@ static void move_row(tt_updater *updater, const tt_update_io *io, const tt_weigh
     const uint16_t *channels = row->channels;
     int8_t *const weights = io->weights + row->at;
     int8_t *fraction = (int8_t *)io->fraction + row->index;
-    uint32_t counter = updater->key + row->index * TT_GOLDEN;
+    uint32_t counter = updater->key.first + row->index * updater->key.stride;
+    const uint32_t stride = updater->key.stride;
     uint64_t squares = updater->squares;
     uint32_t weights2 = 0;
     for (int32_t i = 0; i < row->count; i++) {
@@ -56,7 +57,7 @@ static void move_row(tt_updater *updater, const tt_update_io *io, const tt_weigh
         *fraction++ = (int8_t)(total - high * 256);
         *weight = (int8_t)high;
         weights2 += (uint32_t)(high * high);
-        counter += TT_GOLDEN;
+        counter += stride;
         gradient += row->step;
     }
     updater->squares = squares;
@@ -113,7 +114,8 @@ static int32_t move_fours(tt_updater *updater, const tt_update_io *io, const tt_
     int8_t *weights = io->weights + row->at;
     int8_t *fractions = (int8_t *)io->fraction + row->index;
     const int8_t *const end = weights + fours;
-    uint32_t counter = updater->key + row->index * TT_GOLDEN;
+    uint32_t counter = updater->key.first + row->index * updater->key.stride;
+    const uint32_t stride = updater->key.stride;
     uint64_t squares = updater->squares;
     int32_t weights2 = 0;
     while (weights != end) {
@@ -123,7 +125,7 @@ static int32_t move_fours(tt_updater *updater, const tt_update_io *io, const tt_
             gradient += step;
             squares += (uint64_t)((int64_t)delta[i] * delta[i]);
             delta[i] = tt_saturate24(delta[i] + (int32_t)(tt_random_at(counter) >> 24));
-            counter += TT_GOLDEN;
+            counter += stride;
         }
         const uint32_t w = tt_load32(weights);
         const uint32_t f = tt_load32(fractions);

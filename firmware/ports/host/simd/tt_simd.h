@@ -140,12 +140,12 @@ TT_AVX2_INLINE __m128i tt_requantize8(const tt_stage8 *s, const tt_output_stage 
 
 /* ---- random numbers and errors; tt_random.h, tt_error.h ---- */
 
-/* Draws at counter, counter + TT_GOLDEN, ... */
-TT_AVX2_INLINE __m256i tt_random8(uint32_t counter)
+/* Draws of the elements from `index` on. */
+TT_AVX2_INLINE __m256i tt_random8(tt_key key, uint32_t index)
 {
     const __m256i turns = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    __m256i x = _mm256_add_epi32(_mm256_set1_epi32((int32_t)counter),
-                                 _mm256_mullo_epi32(turns, _mm256_set1_epi32((int32_t)TT_GOLDEN)));
+    __m256i x = _mm256_add_epi32(_mm256_set1_epi32((int32_t)(key.first + index * key.stride)),
+                                 _mm256_mullo_epi32(turns, _mm256_set1_epi32((int32_t)key.stride)));
     x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 15));
     x = _mm256_mullo_epi32(x, _mm256_set1_epi32((int32_t)TT_RANDOM_FIRST));
     x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 12));
@@ -156,14 +156,16 @@ TT_AVX2_INLINE __m256i tt_random8(uint32_t counter)
 typedef struct tt_requantizer8 {
     __m256i half, multiplier, seen;
     __m128i shift;
-    uint32_t key;
+    tt_key key;
 } tt_requantizer8;
 
 TT_AVX2_INLINE tt_requantizer8 tt_requantizer8_of(const tt_error_requantizer *r)
 {
-    const tt_requantizer8 result = {_mm256_set1_epi32(r->half), _mm256_set1_epi32(r->multiplier),
-                                    _mm256_setzero_si256(), _mm_cvtsi32_si128(r->shift),
-                                    r->counter};
+    const tt_requantizer8 result = {_mm256_set1_epi32(r->half),
+                                    _mm256_set1_epi32(r->multiplier),
+                                    _mm256_setzero_si256(),
+                                    _mm_cvtsi32_si128(r->shift),
+                                    {r->counter, r->stride}};
     return result;
 }
 
@@ -171,7 +173,7 @@ TT_AVX2_INLINE tt_requantizer8 tt_requantizer8_of(const tt_error_requantizer *r)
 TT_AVX2_INLINE __m128i tt_error8(tt_requantizer8 *r, __m256i accumulator, uint32_t index)
 {
     r->seen = _mm256_max_epi32(r->seen, _mm256_abs_epi32(accumulator));
-    const __m256i noise = _mm256_srli_epi32(tt_random8(r->key + index * TT_GOLDEN), 16);
+    const __m256i noise = _mm256_srli_epi32(tt_random8(r->key, index), 16);
     const __m256i moved = _mm256_sra_epi32(_mm256_add_epi32(accumulator, r->half), r->shift);
     const __m256i product = _mm256_mullo_epi32(tt_clamp8(moved, -32768, 32767), r->multiplier);
     return tt_pack8(_mm256_srai_epi32(_mm256_add_epi32(product, noise), 16));

@@ -37,7 +37,7 @@ TT_AVX2 static int32_t move_lanes(tt_updater *updater, const tt_update_io *io,
     for (; i + TT_LANES <= row->count; i += TT_LANES) {
         const __m256i delta =
             deltas8(_mm256_loadu_si256((const __m256i *)(row->gradient + i)), rule, &squares);
-        const __m256i draw = tt_random8(updater->key + (row->index + (uint32_t)i) * TT_GOLDEN);
+        const __m256i draw = tt_random8(updater->key, row->index + (uint32_t)i);
         const __m256i drawn = tt_clamp8(_mm256_add_epi32(delta, _mm256_srli_epi32(draw, 24)),
                                         TT_DELTA_MIN, TT_DELTA_MAX);
         const __m256i step = _mm256_srai_epi32(drawn, 8);
